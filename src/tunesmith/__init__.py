@@ -1,0 +1,1 @@
+"""tunesmith: tune once, ship the logic, launch the best kernel."""

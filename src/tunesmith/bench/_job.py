@@ -1,0 +1,60 @@
+"""What the bench is asked to measure, and how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A job whose programs are compiled: the plan to time, and a plan for each problem to verify first."""
+
+    timed: Plan
+    checks: tuple[tuple[Problem, Plan], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One cell: a solution's modules on one problem.
+
+    `probe` is a small problem with its plan, launched once in the compiling process for compilers that finish only at
+    the first launch. `bind` is called in the parent once the facts are known; it never travels to a worker.
+    """
+
+    key: str
+    modules: tuple[Module, ...]
+    problem: Problem
+    probe: tuple[Problem, Plan]
+    bind: Callable[[Sequence[CompiledFacts]], Bound | Rejection]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How to measure; from `GlobalParameters` of a tuning file, defaults here and nowhere else.
+
+    Times in seconds. `noise` is the half-width of the 95 % interval of the median, relative to the median, at which
+    sampling stops. `cold` rotates operands so that the last-level cache holds none of them.
+    """
+
+    noise: float = 0.01
+    minimum_samples: int = 7
+    maximum_samples: int = 200
+    sampling_seconds: float = 1.0
+    warm_up_seconds: float = 0.2
+    cold: bool = True
+    timeout_seconds: float = 60.0
+    compile_timeout_seconds: float = 120.0
+    compile_processes: int = 0
+    confirm_blocks: int = 15
+    seed: int = 0
+
+    def key(self) -> str:
+        """The part that could change a measurement's value."""
+        kept = asdict(self)
+        for irrelevant in ("timeout_seconds", "compile_timeout_seconds", "compile_processes"):
+            del kept[irrelevant]
+        return json.dumps(kept, sort_keys=True)

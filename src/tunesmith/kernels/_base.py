@@ -1,0 +1,75 @@
+"""What every kernel family must answer, whatever its language."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Module,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    Solution,
+    Target,
+    Value,
+    identity,
+)
+from tunesmith.spaces import Space
+
+
+class Kernel(ABC):
+    """A family of kernels: one algorithm in one language, configured by parameters.
+
+    Life of a configuration: `space` says what may vary; `rejections` and `rejections_for` say why not; `modules` are
+    compiled; `rejections_compiled` looks at what the compiler made; `plan` says what is launched for a problem.
+    Implementations are stateless and pure: they see a Target, never a device. The family that makes the source is
+    also the only one that says what is legal (DESIGN rule 3).
+    """
+
+    name: str
+    operation: str
+    language: str
+
+    @abstractmethod
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        """Parameters with defaults. Without a target, the parameters as a tuning file may name them."""
+
+    @abstractmethod
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        """Why this configuration can never run there; nothing when it can."""
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        """Why it cannot run this problem (memory, smallest size); asked only of configurations without `rejections`."""
+        yield from ()
+
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        """Why the compiled program is useless (registers, spills, work-group size)."""
+        yield from ()
+
+    @abstractmethod
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        """What the toolchain compiles; a Launch names a module by its place here."""
+
+    @abstractmethod
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        """The launches that solve the problem."""
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        """Values that follow from the parameters, which a join may name (MacroTile, DepthU, WorkGroupSize)."""
+        return {}
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
+        """Expected seconds, only to order candidates."""
+        return None
+
+    def identity(self, solution: Solution) -> str:
+        config = solution.configuration
+        return identity(self.modules(config, solution.type), self.space(solution.type).launch_time(config))

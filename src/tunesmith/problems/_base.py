@@ -1,0 +1,72 @@
+"""What every operation must answer, so that the bench can make inputs, check outputs and count work."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.records import Operand, Problem, ProblemType
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one output operand must hold: `abs(out[where] - value) <= bound`, elementwise, in float64.
+
+    `where` indexes the logical array (`...` for all of it, or the sampled rows of a big one); `value` and `bound` have
+    the shape of `out[where]`. Whatever `where` leaves out is still checked for elements that nobody wrote.
+    """
+
+    where: tuple[object, ...]
+    value: NDArray[np.float64]
+    bound: NDArray[np.float64]
+
+
+class Operation(ABC):
+    """One kind of computation. Life of a problem: type from a tuning file's fields; sizes; operands; inputs; reference.
+
+    Implementations are stateless and know nothing of kernels or devices.
+    """
+
+    name: str
+
+    @abstractmethod
+    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
+        """Names of the sizes, in the order of a tuning file."""
+
+    @abstractmethod
+    def operands(self, problem: Problem) -> tuple[Operand, ...]:
+        """Every array that a kernel may touch, workspace excepted."""
+
+    @abstractmethod
+    def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
+        """Independent random storage (1-D, `storage_elements` long) for every operand of role in or inout.
+
+        Values are drawn so that a wrong result cannot hide: no zeros, no two operands alike.
+        """
+
+    @abstractmethod
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        """What each output must hold, computed in float64, with an elementwise bound derived from the arithmetic."""
+
+    @abstractmethod
+    def checks(self, problem: Problem) -> tuple[Problem, ...]:
+        """The problems to verify before `problem` is timed: itself first, then the same with other scalars
+        (for a GEMM, beta = 0 with a C full of NaN, and beta /= 0)."""
+
+    @abstractmethod
+    def small(self, problem: Problem) -> Problem:
+        """A problem of the same type and scalars, no larger than `problem`, that takes next to no time."""
+
+    @abstractmethod
+    def flops(self, problem: Problem) -> float:
+        """Floating-point operations, by the field's convention (GEMM: 2 M N K batch)."""
+
+    @abstractmethod
+    def bytes(self, problem: Problem) -> float:
+        """Compulsory traffic: each input read once, each output written once."""

@@ -1,0 +1,35 @@
+"""What the protocol asks of whoever measures, and what it gets back. The session provides one, tests another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tunesmith.records import Configuration, Estimate, Problem
+
+Cell = tuple[Configuration, Problem]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Times in seconds by (configuration, problem). A cell that did not run is absent.
+
+    `paired` holds, for the finalists, samples aligned by block: element i of each was taken next to element i of the
+    others, so that log ratios can be formed pair by pair.
+    """
+
+    cells: Mapping[Cell, Estimate] = field(default_factory=dict)
+    paired: Mapping[Cell, tuple[float, ...]] = field(default_factory=dict)
+
+
+class Measure(Protocol):
+    """Measure configurations of one problem type. Both calls may answer from what was measured before."""
+
+    def screen(self, configs: Sequence[Configuration], problems: Sequence[Problem], racing: bool) -> Table:
+        """Every cell once; with `racing`, a provably slower cell may be stopped early (it still has a time)."""
+        ...
+
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        """The finalists again, interleaved: `paired` is filled for every cell that ran."""
+        ...

@@ -1,0 +1,82 @@
+"""A tuning file's phases as a list of steps: what the schema makes and the protocol carries out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tunesmith.records import Configuration, Problem, ProblemType, Value
+
+
+class Objective(StrEnum):
+    """How a step's winner is chosen over several sizes; `docs/tuning-file.md` gives the formulas."""
+
+    GEOMEAN = "geomean"
+    MAX = "max"
+    TOTAL_TIME = "total_time"
+    WORST = "worst"
+
+
+class Phase(StrEnum):
+    """The phases in which something is measured, by the name of their key in a tuning file."""
+
+    COMMON = "BenchmarkCommonParameters"
+    FORK = "ForkParameters"
+    BENCHMARK_FORK = "BenchmarkForkParameters"
+    JOIN = "JoinParameters"
+    BENCHMARK_JOIN = "BenchmarkJoinParameters"
+    FINAL = "BenchmarkFinalParameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Every lineage becomes one for each choice."""
+
+    choices: tuple[Configuration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Every lineage takes the best of `choices` for itself, measured on `problems`. One dict of the tuning file."""
+
+    phase: Phase
+    choices: tuple[Configuration, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Keep the best lineage for each combination of values of `names` (parameters or derived); () keeps one.
+
+    `problems` are measured on only when the lineages have not been measured since they were forked.
+    """
+
+    names: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """Measure every surviving lineage on every problem."""
+
+    problems: tuple[Problem, ...]
+
+
+Step = Fork | Benchmark | Join | Final
+
+
+@dataclass(frozen=True)
+class Phases:
+    """One size group, ready to run.
+
+    `start` gives every parameter its value before the first step (explicit single value > InitialSolutionParameters >
+    default). `tuned` lists, for each parameter that a later step varies, its values in the file's order, for lineages
+    that are illegal until then.
+    """
+
+    problem_type: ProblemType
+    group: int
+    start: Configuration
+    steps: tuple[Step, ...]
+    tuned: tuple[tuple[str, tuple[Value, ...]], ...]
+    objective: Objective = Objective.GEOMEAN

@@ -1,0 +1,102 @@
+"""One value for each parameter: the point of a space that a kernel is built and launched from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+Value = bool | int | float | str | tuple["Value", ...]
+
+
+def freeze(value: object) -> Value:
+    """Turn what a file holds (scalars, lists of scalars) into a hashable value; TypeError for anything else."""
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(item) for item in value)
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a parameter's value is a number, a word, a truth value or a list of these, not {value!r}")
+
+
+def thaw(value: Value) -> object:
+    """The inverse of `freeze`, for files: tuples become lists."""
+    return [thaw(item) for item in value] if isinstance(value, tuple) else value
+
+
+class Configuration(Mapping[str, Value]):
+    """A frozen, hashable mapping from parameter names to values.
+
+    Equality ignores the order of names; iteration keeps it, so that tables show parameters as the space lists them.
+    True and 1 are different values here, unlike in a plain dict, because a file means different things by them.
+    """
+
+    __slots__ = ("_hash", "_key", "_values")
+
+    def __init__(self, values: Mapping[str, Value] | Iterable[tuple[str, Value]] = ()) -> None:
+        self._values: dict[str, Value] = dict(values)
+        self._key = self.to_json()
+        self._hash = hash(self._key)
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._key == other._key
+
+    def __or__(self, other: Mapping[str, Value]) -> Configuration:
+        """A new configuration in which `other`'s values replace ours."""
+        return Configuration({**self._values, **other})
+
+    def __repr__(self) -> str:
+        return "Configuration(" + ", ".join(f"{name}={value!r}" for name, value in self._values.items()) + ")"
+
+    def __reduce__(self) -> tuple[type[Configuration], tuple[dict[str, Value]]]:
+        return Configuration, (self._values,)
+
+    def only(self, names: Iterable[str]) -> Configuration:
+        """Restricted to those of `names` that are present, in the order of `names`."""
+        return Configuration({name: self._values[name] for name in names if name in self._values})
+
+    def without(self, names: Iterable[str]) -> Configuration:
+        dropped = set(names)
+        return Configuration({name: value for name, value in self._values.items() if name not in dropped})
+
+    def integer(self, name: str) -> int:
+        value = self._values[name]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}, expected a whole number")
+        return value
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        value = self._values[name]
+        if not isinstance(value, tuple) or any(isinstance(item, bool) or not isinstance(item, int) for item in value):
+            raise TypeError(f"{name} is {value!r}, expected a list of whole numbers")
+        return value  # type: ignore[return-value]  # narrowed item by item above
+
+    def flag(self, name: str) -> bool:
+        value = self._values[name]
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}, expected True or False")
+        return value
+
+    def word(self, name: str) -> str:
+        value = self._values[name]
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, expected a word")
+        return value
+
+    def to_json(self) -> str:
+        """Canonical text: names sorted, so that equal configurations give equal text."""
+        return json.dumps({name: thaw(value) for name, value in self._values.items()}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> Configuration:
+        return Configuration({name: freeze(value) for name, value in json.loads(text).items()})

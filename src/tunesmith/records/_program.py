@@ -1,0 +1,132 @@
+"""From source to launch: modules, compiled binaries, and launch plans as data."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from ._configuration import Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """What a toolchain compiles: a text with its options.
+
+    `language` picks the toolchain ("OpenCL", "CUDA", "Triton"), `entries` are the kernels in it. For a language whose
+    source is a Python function, `python` is `file.py:name` (or `package.module:name`), `text` its source (for the
+    identity), and `constants` its compile-time arguments and options.
+    """
+
+    language: str
+    text: str
+    entries: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    python: str = ""
+    constants: Configuration = Configuration()
+
+    def digest(self) -> str:
+        parts = (self.language, self.text, *self.entries, *self.options, self.python, self.constants.to_json())
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFacts:
+    """What the compiler tells about one entry; None where it does not tell. Bytes are per work-item or work-group."""
+
+    entry: str
+    registers: int | None = None
+    spill_bytes: int | None = None
+    local_bytes: int | None = None
+    max_work_group_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A compiled module: what a device loads. `metadata` is what the launch needs beyond the payload."""
+
+    module: str
+    language: str
+    payload: bytes
+    facts: tuple[CompiledFacts, ...]
+    metadata: Configuration = Configuration()
+
+
+@dataclass(frozen=True, slots=True)
+class OperandArgument:
+    """The address of an operand's first element."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceArgument:
+    """An address inside the plan's workspace, `offset` bytes from its start."""
+
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A value passed by value; `dtype` is NumPy's name for its type ("int32", "float32", "uint64")."""
+
+    value: int | float
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapArgument:
+    """A TMA descriptor made on the host: a 1- to 5-dimensional view of an operand, innermost dimension last.
+
+    `shape`, `strides` (innermost must be 1) and `block` are in elements. After CUDA's `cuTensorMapEncodeTiled`.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArgument:
+    """Local memory whose size is given at launch (OpenCL), in bytes."""
+
+    size: int
+
+
+Argument = OperandArgument | WorkspaceArgument | ScalarArgument | TensorMapArgument | LocalArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """Fill part of an operand (`operand` names it) or of the workspace (`operand` is empty) with zero bytes."""
+
+    operand: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z)."""
+
+    module: int
+    entry: str
+    grid: tuple[int, int, int]
+    work_group: tuple[int, int, int]
+    arguments: tuple[Argument, ...]
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The launches that solve one problem, in order, as data: picklable, no handle in it."""
+
+    steps: tuple[Zero | Launch, ...]
+    workspace_bytes: int = 0
+
+    def digest(self) -> str:
+        return hashlib.sha256(repr(self).encode()).hexdigest()
+
+    def with_steps(self, *steps: Zero | Launch) -> Plan:
+        return replace(self, steps=steps)

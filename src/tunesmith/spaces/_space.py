@@ -1,0 +1,106 @@
+"""What may vary: parameters with defaults and meanings, and the space that they span."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tunesmith.records import Configuration, UserError, Value
+
+
+class When(StrEnum):
+    """When a parameter acts: in the program, or only in the launch plan."""
+
+    COMPILE = "compile-time"
+    LAUNCH = "launch-time"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A name, the default, the values that make sense, and what it means.
+
+    `values` are what documentation and searches list; `accepts` decides what a tuning file may say:
+    "positive integer", "natural number", "truth value", "one of the values", "list of N positive integers".
+    """
+
+    name: str
+    default: Value
+    values: tuple[Value, ...]
+    doc: str
+    when: When = When.COMPILE
+    accepts: str = "one of the values"
+
+    def check(self, value: Value, place: str) -> Value:
+        """`value` as this parameter means it (0/1 for a truth value are taken); raises UserError at `place`."""
+        kind = "list" if self.accepts.startswith("list") else self.accepts
+        checked = _CHECKS[kind](self, value)
+        if checked is None:
+            raise UserError(
+                place, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}"
+            )
+        return checked
+
+    def _remedy(self) -> str:
+        examples = ", ".join(_shown(value) for value in self.values[:8])
+        return f"one of {examples}" if self.accepts == "one of the values" else f"a {self.accepts} such as {examples}"
+
+
+def _shown(value: Value) -> str:
+    return "[" + ", ".join(map(_shown, value)) + "]" if isinstance(value, tuple) else str(value)
+
+
+def _is_integer(value: Value, lowest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
+
+
+def _one_of(parameter: Parameter, value: Value) -> Value | None:
+    is_truth = isinstance(value, bool)
+    return next((known for known in parameter.values if known == value and isinstance(known, bool) == is_truth), None)
+
+
+def _truth(parameter: Parameter, value: Value) -> Value | None:
+    return bool(value) if isinstance(value, bool) or value in (0, 1) else None
+
+
+def _list(parameter: Parameter, value: Value) -> Value | None:
+    length = int(parameter.accepts.split()[2])
+    fits = isinstance(value, tuple) and len(value) == length and all(_is_integer(item, 1) for item in value)
+    return value if fits else None
+
+
+_CHECKS = {
+    "one of the values": _one_of,
+    "truth value": _truth,
+    "positive integer": lambda parameter, value: value if _is_integer(value, 1) else None,
+    "natural number": lambda parameter, value: value if _is_integer(value, 0) else None,
+    "list": _list,
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """Parameters by name, in the order in which they are shown."""
+
+    parameters: tuple[Parameter, ...]
+    _by_name: Mapping[str, Parameter] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {parameter.name: parameter for parameter in self.parameters})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self.parameters)
+
+    @property
+    def defaults(self) -> Configuration:
+        return Configuration({parameter.name: parameter.default for parameter in self.parameters})
+
+    def launch_time(self, config: Configuration) -> Configuration:
+        """The part of a configuration that acts only in the launch plan."""
+        return config.only(p.name for p in self.parameters if p.when is When.LAUNCH)

@@ -1,0 +1,36 @@
+"""What is appended to the store: a measurement with everything that says what it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from tunesmith.records import Measurement, Problem, Solution, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One measurement under its key and round.
+
+    `key` holds everything that could change the measurement (`measurement_key`); `round` is "screen", "confirm/<hash
+    of the finalists>", "anchor/<n>" ...: unique together. `identity` is the solution's, `toolchain` the compiler's name
+    and version.
+    """
+
+    key: str
+    round: str
+    identity: str
+    solution: Solution
+    problem: Problem
+    target: Target
+    toolchain: str
+    measurement: Measurement
+
+
+def measurement_key(
+    *, target: Target, toolchain: str, identity: str, plan_digest: str, problem: Problem, policy: str
+) -> str:
+    """SHA-256 over device, driver, compiler, solution, launch plan, problem and measuring policy."""
+    parts = [target.api, target.name, target.architecture, target.driver, toolchain, identity, plan_digest]
+    return hashlib.sha256(json.dumps([*parts, problem.to_json(), policy]).encode()).hexdigest()

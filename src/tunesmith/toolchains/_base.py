@@ -1,0 +1,33 @@
+"""How source becomes a program, with or without the device present."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from tunesmith.records import Binary, Module, Target
+
+
+class CompileError(Exception):
+    """The compiler refused: `reason` is a constant, `log` what it said."""
+
+    def __init__(self, reason: str, log: str) -> None:
+        super().__init__(reason, log)
+        self.reason, self.log = reason, log
+
+
+class Toolchain(ABC):
+    """One compiler. Made in every process that compiles; `compile` is called there, never in the parent."""
+
+    language: str
+
+    @abstractmethod
+    def unavailable(self) -> str | None:
+        """Why it cannot be used on this machine, with the remedy; None when it can. Imports nothing heavy twice."""
+
+    @abstractmethod
+    def version(self, target: Target) -> str:
+        """Name and version of the compiler: part of a measurement's key."""
+
+    @abstractmethod
+    def compile(self, module: Module, target: Target) -> Binary:
+        """Compile for the target; raises CompileError."""
