@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tunesmith.records import (
     CompiledFacts,
@@ -33,6 +34,8 @@ class Kernel(ABC):
     name: str
     operation: str
     language: str
+    form: Mapping[str, Value] = MappingProxyType({})
+    """What a configuration says to mean this family among those of its language; nothing when it is the only one."""
 
     @abstractmethod
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:

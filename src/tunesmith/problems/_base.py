@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.records import Operand, Problem, ProblemType
+from tunesmith.records import Configuration, Operand, Problem, ProblemType, Value
 
 Array = NDArray[np.generic]
 
@@ -34,6 +35,26 @@ class Operation(ABC):
     """
 
     name: str
+
+    @abstractmethod
+    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+        """The type that a tuning file's `ProblemType` describes.
+
+        `place(key)` is where a key stands (`file:line`); paths among the fields are relative to `folder`. Raises
+        UserError for an unknown key, a value that makes no sense, and a type that nobody computes here.
+        """
+
+    def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
+        """The scalars to measure with, from the same fields: they belong to the problem, not to its type."""
+        return Configuration()
+
+    def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
+        """What a person should be told that `type_of` takes for granted where these fields say nothing."""
+        yield from ()
+
+    def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+        """Name and smallest value, in elements, of each leading dimension that `Exact` may give after the sizes."""
+        return ()
 
     @abstractmethod
     def indices(self, problem_type: ProblemType) -> tuple[str, ...]:

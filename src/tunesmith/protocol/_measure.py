@@ -26,8 +26,13 @@ class Table:
 class Measure(Protocol):
     """Measure configurations of one problem type. Both calls may answer from what was measured before."""
 
-    def screen(self, configs: Sequence[Configuration], problems: Sequence[Problem], racing: bool) -> Table:
-        """Every cell once; with `racing`, a provably slower cell may be stopped early (it still has a time)."""
+    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+        """Every configuration of every group on every problem, once.
+
+        The configurations of a group compete with each other and with nobody else: with `racing`, a cell that is
+        provably slower than another of its group on the same problem may be stopped early (it still has a time). A
+        configuration in several groups is measured once, and stopped only where it is slower in each of them.
+        """
         ...
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:

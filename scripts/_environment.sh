@@ -1,0 +1,68 @@
+# Sourced by the other scripts: makes a virtual environment with tunesmith in it, and puts it first in PATH.
+# Needs nothing but a POSIX shell on Debian or Ubuntu; what is missing is installed where root or sudo allows.
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+environment=${TUNESMITH_VENV:-$root/.venv}
+
+say() { printf '%s\n' "tunesmith: $*" >&2; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then sudo "$@"
+    else return 1
+    fi
+}
+
+apt_install() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@" >/dev/null 2>&1 && return 0
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >/dev/null 2>&1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@" >/dev/null 2>&1
+}
+
+find_python() {
+    for name in python3 python3.14 python3.13 python3.12 python3.11; do
+        if command -v "$name" >/dev/null 2>&1 && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+            command -v "$name"
+            return 0
+        fi
+    done
+    return 1
+}
+
+make_environment() {
+    # `venv` can be half there (Debian splits ensurepip off), so only a pip that answers counts.
+    "$1" -m venv "$environment" >/dev/null 2>&1 && "$environment/bin/python" -m pip --version >/dev/null 2>&1 && return 0
+    rm -rf "$environment"
+    say "python3-venv is missing; installing it"
+    apt_install python3-venv && "$1" -m venv "$environment" >/dev/null 2>&1 && return 0
+    rm -rf "$environment"
+    "$1" -m virtualenv "$environment" >/dev/null 2>&1 && return 0
+    "$1" -m pip install -q --user virtualenv >/dev/null 2>&1 && "$1" -m virtualenv "$environment" >/dev/null 2>&1 && return 0
+    say "cannot make a virtual environment: install python3-venv (as root: apt-get install python3-venv), then run this again"
+    return 1
+}
+
+# set_up [EXTRA]: an environment with tunesmith (and an extra of it), made once and again when pyproject.toml changes.
+set_up() {
+    python=$(find_python) || { apt_install python3 && python=$(find_python); } || {
+        say "no Python >= 3.11 here and none could be installed: install python3 (Debian 12, Ubuntu 24.04 or newer have one)"
+        exit 2
+    }
+    extra=${1:-}
+    stamp="$environment/.tunesmith-$extra-$(cksum <"$root/pyproject.toml" | tr -c '0-9\n' '-')"
+    if ! "$environment/bin/python" -m pip --version >/dev/null 2>&1; then
+        rm -rf "$environment"
+        make_environment "$python" || exit 2
+    fi
+    if [ ! -e "$stamp" ]; then
+        say "installing tunesmith and what it needs into $environment"
+        "$environment/bin/python" -m pip install -q --disable-pip-version-check -e "$root${extra:+[$extra]}" || {
+            say "pip could not install tunesmith: see its message above; a network that reaches PyPI is needed once"
+            exit 2
+        }
+        : >"$stamp"
+    fi
+    PATH="$environment/bin:$PATH"
+    export PATH
+}

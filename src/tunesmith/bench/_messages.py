@@ -1,0 +1,102 @@
+"""What the parent and its processes say to each other, over a socket pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tunesmith.records import Binary, Measurement, Module, Plan, Problem, Target
+
+from ._job import Bound, Policy
+
+Stage = Literal["opening the device", "preparing", "verifying", "timing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The first word to a worker or compiler: what it works for."""
+
+    target: Target
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The device is open."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The device could not be opened; the process ends."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job as a worker sees it. `verify` is off when this very candidate was found right before, in this run."""
+
+    binaries: tuple[Binary, ...]
+    problem: Problem
+    bound: Bound
+    verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Verify and time one candidate; stop early when it is provably slower than `race_above` seconds."""
+
+    candidate: Candidate
+    race_above: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """Time candidates of one problem in alternating blocks."""
+
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The worker enters a stage with a candidate (its index in an Interleave): the clock of the timeout starts anew."""
+
+    stage: Stage
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer to Measure (one measurement) or Interleave (one each). When `poisoned`, the process ends with it."""
+
+    measurements: tuple[Measurement, ...]
+    poisoned: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """Compile one module."""
+
+    module: Module
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Launch a small plan once, for compilers that finish at the first launch."""
+
+    binaries: tuple[Binary, ...]
+    problem: Problem
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The answer to Compile or Probe: a binary for the former; `reason` is empty when it went well."""
+
+    seconds: float
+    binary: Binary | None = None
+    reason: str = ""
+    detail: str = ""
+    poisoned: bool = False

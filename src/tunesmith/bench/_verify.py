@@ -1,0 +1,240 @@
+"""Is it right? One execution of a plan on guarded, poisoned memory, compared with a reference (DESIGN rule 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from tunesmith.devices import Buffer, Device, Program
+from tunesmith.problems import Array, Expected
+from tunesmith.records import Operand, Plan
+
+from ._poison import Bytes, around_pattern, filled, is_float, itemsize, output_pattern
+
+_NARROWEST_GUARD, _WIDEST_GUARD = 64 * 1024, 1024 * 1024
+WORKSPACE = "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What was wrong, first of all: `reason` is a constant, `detail` names the place."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem to verify a plan on: operands with contents, and what the outputs must hold."""
+
+    operands: tuple[Operand, ...]
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Expected]
+
+    @property
+    def size(self) -> int:
+        """Bytes of host memory that it holds."""
+        arrays = [*self.inputs.values(), *(a for e in self.expected.values() for a in (e.value, e.bound))]
+        return sum(array.nbytes for array in arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """An array in guarded memory: its bytes as first written, and where in them the storage lies."""
+
+    name: str
+    image: Bytes
+    start: int
+    size: int
+
+    @property
+    def storage(self) -> slice:
+        return slice(self.start, self.start + self.size)
+
+
+def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
+    """Run a plan once and look at every byte that it could have touched. None when all is right; raises LaunchError.
+
+    Inputs and what surrounds them must be as before; so must the elements between an output's rows; every element of
+    an output must be written, and those that the reference covers must be within its bound. NaN is never right.
+    """
+    after = _run(device, programs, plan, case, other_poison=False)
+    wrong = _trespass(case, after) or _unwritten(device, programs, plan, case, after)
+    if wrong:
+        return wrong
+    return next(filter(None, (_value(case, operand, after) for operand in _outputs(case))), None)
+
+
+def logical(operand: Operand, storage: NDArray[np.generic]) -> NDArray[np.generic]:
+    """The operand's array as a view of its storage."""
+    steps = tuple(stride * storage.itemsize for stride in operand.strides)
+    return as_strided(storage, operand.shape, steps)
+
+
+def in_float64(dtype: str, words: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Elements as float64, given as unsigned words of their size; bfloat16 is the upper half of a float32."""
+    if dtype == "bfloat16":
+        return (words.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return words.view(dtype).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    before: dict[str, _Region]
+    bytes: dict[str, Bytes]
+
+    def storage(self, name: str) -> Bytes:
+        return self.bytes[name][self.before[name].storage]
+
+
+def _outputs(case: Case) -> list[Operand]:
+    return [operand for operand in case.operands if operand.role != "in"]
+
+
+def _region(name: str, dtype: str, content: Bytes, alignment: int) -> _Region:
+    guard = min(max(len(content), _NARROWEST_GUARD), _WIDEST_GUARD)
+    guard = -(-guard // max(alignment, 8)) * max(alignment, 8)
+    around = around_pattern(dtype)
+    # The pattern goes on behind the content in step with the elements, so that an element read there is the NaN.
+    image = np.concatenate([filled(around, guard), content, filled(around, guard)])
+    return _Region(name, image, guard, len(content))
+
+
+def _with_poisoned_padding(operand: Operand, storage: Array) -> Bytes:
+    """An input whose elements between rows are NaN: they belong to nobody, so nobody's result may depend on them."""
+    content = np.array(storage).view(np.uint8)
+    padding = _padding_mask(operand)
+    if padding is not None:
+        content.reshape(len(padding), -1)[padding] = around_pattern(operand.dtype)
+    return content
+
+
+def _padding_mask(operand: Operand) -> NDArray[np.bool_] | None:
+    """Storage elements that are none of the array's; None where there are none."""
+    if operand.storage_elements == np.prod(operand.shape, dtype=np.int64):
+        return None
+    mask = np.ones(operand.storage_elements, np.bool_)
+    logical(operand, mask)[...] = False
+    return mask
+
+
+def _regions(case: Case, plan: Plan, alignment: int, other_poison: bool) -> dict[str, _Region]:
+    regions = {}
+    for operand in case.operands:
+        if operand.role == "out":
+            size = operand.storage_elements * itemsize(operand.dtype)
+            content = filled(output_pattern(operand.dtype, other_poison), size)
+        else:
+            content = _with_poisoned_padding(operand, case.inputs[operand.name])
+        regions[operand.name] = _region(operand.name, operand.dtype, content, alignment)
+    if plan.workspace_bytes:
+        # A workspace comes with whatever was left in it, which may well be NaN.
+        garbage = filled(around_pattern("float32"), plan.workspace_bytes)
+        regions[WORKSPACE] = _region(WORKSPACE, "float32", garbage, alignment)
+    return regions
+
+
+def _run(device: Device, programs: Sequence[Program], plan: Plan, case: Case, other_poison: bool) -> _After:
+    regions = _regions(case, plan, device.alignment, other_poison)
+    whole: dict[str, Buffer] = {}
+    try:
+        for name, region in regions.items():
+            whole[name] = device.allocate(len(region.image))
+            device.write(whole[name], region.image)
+        parts = {name: device.view(whole[name], r.start, max(r.size, 1)) for name, r in regions.items()}
+        workspace = parts.pop(WORKSPACE, None)
+        device.prepare(plan, programs, parts, workspace).enqueue()
+        device.synchronize()
+        return _After(regions, {name: device.read(whole[name], len(r.image)) for name, r in regions.items()})
+    finally:
+        device.release(*whole.values())
+
+
+def _trespass(case: Case, after: _After) -> Wrong | None:
+    """What was written that belongs to nobody or to an input."""
+    dtypes = {operand.name: operand.dtype for operand in case.operands}
+    inputs = {operand.name for operand in case.operands if operand.role == "in"}
+    for name, region in after.before.items():
+        changed = after.bytes[name] != region.image
+        size = itemsize(dtypes.get(name, "uint8"))
+        if name in inputs and changed[region.storage].any():
+            index = int(np.argmax(changed[region.storage])) // size
+            return Wrong("modified an input", f"{name}: storage element {index} changed")
+        changed[region.storage] = False
+        if changed.any():
+            where = int(np.argmax(changed)) - region.start
+            elements = where // size if where < 0 else (where - region.size) // size + 1
+            side = "before the first" if where < 0 else "behind the last"
+            return Wrong("wrote outside the output", f"{name}: {abs(elements)} elements {side}")
+    return next(filter(None, (_padding(operand, after) for operand in _outputs(case))), None)
+
+
+def _padding(operand: Operand, after: _After) -> Wrong | None:
+    padding = _padding_mask(operand)
+    if padding is None:
+        return None
+    changed = after.storage(operand.name) != after.before[operand.name].image[after.before[operand.name].storage]
+    changed = changed.reshape(len(padding), -1).any(axis=1) & padding
+    if not changed.any():
+        return None
+    where = f"storage element {int(np.argmax(changed))}, between its rows; {int(changed.sum())} of these"
+    return Wrong("wrote outside the output", f"{operand.name}: {where}")
+
+
+def _unwritten(
+    device: Device, programs: Sequence[Program], plan: Plan, case: Case, after: _After
+) -> Wrong | None:
+    for operand in case.operands:
+        if operand.role != "out":
+            continue
+        untouched = _holds_poison(operand, after, other=False)
+        if untouched.any() and not is_float(operand.dtype):
+            again = _run(device, programs, plan, case, other_poison=True)
+            untouched &= _holds_poison(operand, again, other=True)
+        if untouched.any():
+            first = _first(untouched)
+            return Wrong(
+                "unwritten element",
+                f"{operand.name}{list(first)} was not written; {int(untouched.sum())} of {untouched.size} elements",
+            )
+    return None
+
+
+def _holds_poison(operand: Operand, after: _After, other: bool) -> NDArray[np.bool_]:
+    word = np.dtype(f"u{itemsize(operand.dtype)}")
+    poison = output_pattern(operand.dtype, other).view(word)[0]
+    return np.asarray(logical(operand, after.storage(operand.name).view(word)) == poison)
+
+
+def _value(case: Case, operand: Operand, after: _After) -> Wrong | None:
+    expected = case.expected.get(operand.name)
+    if expected is None or 0 in operand.shape:
+        return None
+    words = after.storage(operand.name).view(f"u{itemsize(operand.dtype)}")
+    got = in_float64(operand.dtype, logical(operand, words)[expected.where])
+    # Written so that a NaN on either side counts as wrong.
+    wrong = ~(np.abs(got - expected.value) <= expected.bound)
+    if not wrong.any():
+        return None
+    first = _first(wrong)
+    place = [int(axis[first]) for axis in _indices(operand.shape, expected.where)]
+    value, bound = expected.value[first], expected.bound[first]
+    return Wrong(
+        "wrong value",
+        f"{operand.name}{place} is {got[first]:.9g}, expected {value:.9g} within {bound:.3g};"
+        f" {int(wrong.sum())} of {wrong.size} elements wrong",
+    )
+
+
+def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def _indices(shape: tuple[int, ...], where: tuple[object, ...]) -> list[NDArray[np.intp]]:
+    """For each axis of the whole array, the index of every element of `array[where]`."""
+    axes = np.meshgrid(*(np.arange(extent) for extent in shape), indexing="ij", sparse=True)
+    return [np.broadcast_to(axis, shape)[where] for axis in axes]

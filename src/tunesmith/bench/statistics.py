@@ -1,0 +1,92 @@
+"""What a handful of timings says about the time: medians with intervals, paired ratios, drift. Pure functions."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from tunesmith.records import Estimate
+
+CONFIDENCE = 0.95
+
+SMALLEST_COUNT = 6
+"""Fewer samples have no distribution-free 95 % interval of the median: all n lie on one side of it with probability
+2 x 2^-n, which is 3 % for n = 6 and 6 % for n = 5."""
+
+DRIFT_ALARM = 0.05
+"""A change of the anchor that is worth an alarm, relative to its first time."""
+
+
+def median_interval(samples: Sequence[float]) -> Estimate:
+    """Median and its 95 % interval by order statistics, which assumes nothing of the distribution but independence.
+
+    The number of samples below the true median is Binomial(n, 1/2), so the interval from the d-th smallest to the
+    d-th largest misses it with probability 2 P(Binomial(n, 1/2) < d); d is the largest that keeps this within 5 %.
+    With fewer than six samples the interval is their whole range and covers the median with probability 1 - 2^(1-n)
+    only, which `count` tells. Source: W. J. Conover, Practical Nonparametric Statistics, 3.2. ValueError without samples.
+    """
+    if not samples:
+        raise ValueError("no samples, no median")
+    ordered = sorted(samples)
+    count = len(ordered)
+    rank = interval_rank(count)
+    return Estimate(statistics.median(ordered), ordered[rank - 1], ordered[count - rank], count)
+
+
+@cache
+def interval_rank(count: int) -> int:
+    """d of `median_interval` for `count` samples, at least 1."""
+    allowed = (1 - CONFIDENCE) / 2 * 2.0**count if count < 1000 else None
+    if allowed is None:
+        # Normal approximation of the binomial; beyond a thousand samples it differs by less than one rank.
+        return math.floor(count / 2 - 1.96 * math.sqrt(count) / 2)
+    below, rank = 0, 0
+    while (below := below + math.comb(count, rank)) <= allowed:
+        rank += 1
+    return max(rank, 1)
+
+
+def relative_half_width(estimate: Estimate) -> float:
+    """Half the interval over the median: what `Policy.noise` is compared with."""
+    return (estimate.high - estimate.low) / 2 / estimate.seconds
+
+
+def paired_log_ratio(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of log(a[i] / b[i]) with its 95 % interval (mean, low, high): negative when a is the faster.
+
+    Pairs share what disturbs both (clocks, temperature, a neighbour), so their ratio is steadier than either. The
+    interval is Student's with n - 1 degrees of freedom; in the logarithm, so that a/b and b/a say the same.
+    ValueError for sequences of different lengths or fewer than two pairs.
+    """
+    # Imported here since the worker, which starts often, needs only the medians.
+    from scipy.special import stdtrit
+
+    if len(a) != len(b) or len(a) < 2:
+        raise ValueError(f"paired samples come in equal numbers and at least two pairs, not {len(a)} and {len(b)}")
+    logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
+    mean = statistics.fmean(logs)
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    reach = float(stdtrit(len(logs) - 1, (1 + CONFIDENCE) / 2)) * error
+    return mean, mean - reach, mean + reach
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How an anchor's time changed since it was first taken: `ratio` is now over then."""
+
+    ratio: float
+    alarm: bool
+
+
+def drift(reference: Estimate, now: Estimate) -> Drift:
+    """Compare an anchor with its first measurement.
+
+    Alarm when the intervals are disjoint and the change exceeds 5 %: the first keeps noise from raising it, the second
+    what is real and does not matter.
+    """
+    ratio = now.seconds / reference.seconds
+    disjoint = now.low > reference.high or now.high < reference.low
+    return Drift(ratio, disjoint and abs(ratio - 1) > DRIFT_ALARM)

@@ -1,0 +1,21 @@
+"""Where plans are carried out: finding devices, choosing one, opening it."""
+
+from ._api import Api, Found
+from ._base import Buffer, Bytes, Device, LaunchError, Prepared, Program
+from ._choice import APIS, choose, discover, environment, open_device
+
+__all__ = [
+    "APIS",
+    "Api",
+    "Buffer",
+    "Bytes",
+    "Device",
+    "Found",
+    "LaunchError",
+    "Prepared",
+    "Program",
+    "choose",
+    "discover",
+    "environment",
+    "open_device",
+]

@@ -1,0 +1,312 @@
+"""OpenCL devices: finding them, and carrying out plans on one.
+
+What PoCL reuses from another process (found with PoCL 3.1; the folder names under POCL_CACHE_DIR show it): the built
+program, by preprocessed source, build options and device; and the machine code of a kernel, by the work-group's size,
+by whether the global offset is zero (here always) and by whether every global size is below 65,536 work-items.
+Neither arguments nor the exact grid matter. So a kernel launched once anywhere with the same cache folder costs about
+50 ms in the next process instead of 0.5 to 20 s, provided that work-group and class of grid are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from numpy.typing import NDArray
+
+from tunesmith.records import (
+    Argument,
+    Binary,
+    CompiledFacts,
+    Launch,
+    LocalArgument,
+    Module,
+    OperandArgument,
+    Plan,
+    ScalarArgument,
+    Target,
+    UserError,
+    WorkspaceArgument,
+    Zero,
+)
+from tunesmith.toolchains import CompileError
+from tunesmith.toolchains._opencl_devices import context, platforms
+from tunesmith.toolchains.opencl import build
+
+from ._api import Api, Found
+from ._base import Bytes, Device, LaunchError, Prepared
+from ._opencl_target import describe
+
+
+@dataclass(slots=True)
+class _Memory:
+    """A buffer, or a part of one: OpenCL makes parts of whole buffers only, so a part remembers its `root`."""
+
+    handle: Any
+    root: Any
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A built program with the facts of its entries."""
+
+    program: Any
+    facts: Mapping[str, CompiledFacts]
+
+
+class OpenCL(Api):
+    """Every device of every installed OpenCL platform; selectors are `OpenCL:platform:device`."""
+
+    name = "OpenCL"
+    languages = ("OpenCL",)
+    trial = Module(
+        "OpenCL",
+        "__kernel void trial(__global int *out) { out[get_global_id(0)] = (int)get_global_id(0) + 1; }",
+        ("trial",),
+    )
+
+    def find(self) -> tuple[Found, ...]:
+        found: list[Found] = []
+        for number, platform in enumerate(platforms()):
+            try:
+                devices = platform.get_devices()
+            except cl.Error as error:
+                found.append(Found(platform.name, None, f"lists no devices: {error}", "update or remove its driver"))
+                continue
+            for index, device in enumerate(devices):
+                found.append(_found(device, f"OpenCL:{number}:{index}"))
+        return tuple(found) or (_NO_PLATFORM,)
+
+    def open(self, target: Target) -> Device:
+        try:
+            return OpenCLDevice(target)
+        except (LookupError, cl.Error) as error:
+            raise UserError(
+                target.selector, f"{target.name} cannot be opened: {error}", "`tunesmith devices` shows what is there"
+            ) from error
+
+
+class OpenCLDevice(Device):
+    """One device with one in-order queue that records when commands start and end."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._context = context(target.selector)
+        self._device = self._context.devices[0]
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        self._queue = cl.CommandQueue(self._context, self._device, properties=profiling)
+
+    def allocate(self, size: int) -> _Memory:
+        with _Launching():
+            handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size, 1))
+        return _Memory(handle, handle)
+
+    def view(self, buffer: _Memory, offset: int, size: int) -> _Memory:
+        start = buffer.offset + offset
+        with _Launching():
+            return _Memory(buffer.root.get_sub_region(start, max(size, 1)), buffer.root, start)
+
+    @property
+    def alignment(self) -> int:
+        return max(1, int(self._device.mem_base_addr_align) // 8)
+
+    def write(self, buffer: _Memory, data: Bytes, offset: int = 0) -> None:
+        if data.size:
+            with _Waiting():
+                cl.enqueue_copy(self._queue, buffer.handle, data, dst_offset=offset)
+
+    def read(self, buffer: _Memory, size: int, offset: int = 0) -> Bytes:
+        data = np.empty(size, dtype=np.uint8)
+        if size:
+            with _Waiting():
+                cl.enqueue_copy(self._queue, data, buffer.handle, src_offset=offset)
+        return data
+
+    def wrap(self, array: NDArray[Any]) -> _Memory | None:
+        """None on a GPU, and for an array that is empty, not contiguous, read-only or not aligned as kernels expect."""
+        fits = array.flags.c_contiguous and array.flags.writeable and array.nbytes > 0
+        if self.target.kind != "CPU" or not fits or array.ctypes.data % self.alignment:
+            return None
+        with _Launching():
+            handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
+        return _Memory(handle, handle)
+
+    def load(self, binary: Binary) -> _Loaded:
+        try:
+            program = build(self._context, binary.payload)
+        except CompileError as error:
+            raise LaunchError("program does not load", error.log) from error
+        return _Loaded(program, {facts.entry: facts for facts in binary.facts})
+
+    def prepare(
+        self, plan: Plan, programs: Sequence[_Loaded], operands: Mapping[str, _Memory], workspace: _Memory | None
+    ) -> _Prepared:
+        with _Launching():
+            return _Prepared(tuple(self._command(step, programs, operands, workspace) for step in plan.steps))
+
+    def time(self, executions: Sequence[Prepared]) -> float:
+        first: Any = None
+        last: Any = None
+        with _Launching():
+            for execution in executions:
+                for command in execution.commands:  # type: ignore[attr-defined]  # ours, from `prepare`
+                    last = command()
+                    first = first or last
+        if last is None:
+            return 0.0
+        with _Waiting():
+            last.wait()
+            return float(last.profile.end - first.profile.start) * 1e-9
+
+    def synchronize(self) -> None:
+        with _Waiting():
+            self._queue.finish()
+
+    def release(self, *buffers: _Memory) -> None:
+        for buffer in buffers:
+            with suppress(cl.Error):
+                buffer.handle.release()
+
+    def close(self) -> None:
+        with suppress(cl.Error):
+            self._queue.finish()
+
+    def _command(
+        self,
+        step: Zero | Launch,
+        programs: Sequence[_Loaded],
+        operands: Mapping[str, _Memory],
+        workspace: _Memory | None,
+    ) -> Callable[[], Any]:
+        if isinstance(step, Zero):
+            memory = operands[step.operand] if step.operand else _present(workspace)
+            return partial(cl.enqueue_fill_buffer, self._queue, memory.handle, _ZERO, step.offset, step.size)
+        loaded = programs[step.module]
+        self._check(step, loaded.facts.get(step.entry))
+        # A kernel object holds its arguments, so each prepared launch has its own.
+        kernel = cl.Kernel(loaded.program, step.entry)
+        for place, argument in enumerate(step.arguments):
+            kernel.set_arg(place, self._bound(argument, operands, workspace))
+        size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
+        return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
+
+    def _check(self, launch: Launch, facts: CompiledFacts | None) -> None:
+        """Limits that drivers do not all check: PoCL ends the process when local memory does not suffice."""
+        local = sum(argument.size for argument in launch.arguments if isinstance(argument, LocalArgument))
+        local += (facts.local_bytes or 0) if facts else 0
+        if local > self.target.local_memory_bytes:
+            raise LaunchError("local memory", f"{local} bytes, the device has {self.target.local_memory_bytes}")
+        most = (facts.max_work_group_size if facts else None) or self.target.max_work_group_size
+        if prod(launch.work_group) > most:
+            raise LaunchError("invalid work-group size", f"{launch.work_group}: the program allows {most} work-items")
+
+    def _bound(self, argument: Argument, operands: Mapping[str, _Memory], workspace: _Memory | None) -> Any:
+        match argument:
+            case OperandArgument(name):
+                return operands[name].handle
+            case WorkspaceArgument(0):
+                return _present(workspace).handle
+            case WorkspaceArgument(offset):
+                whole = _present(workspace)
+                return self.view(whole, offset, whole.handle.size - offset).handle
+            case ScalarArgument(value, dtype):
+                return np.dtype(dtype).type(value)
+            case LocalArgument(size):
+                return cl.LocalMemory(size)
+            case _:
+                raise LaunchError("invalid argument", f"OpenCL has no {type(argument).__name__}")
+
+
+class _Prepared(Prepared):
+    """Commands ready to be enqueued; each returns its event."""
+
+    __slots__ = ("commands",)
+
+    def __init__(self, commands: tuple[Callable[[], Any], ...]) -> None:
+        self.commands = commands
+
+    def enqueue(self) -> None:
+        try:
+            for command in self.commands:
+                command()
+        except cl.Error as error:
+            raise _refused(error, poisoned=False) from error
+
+
+class _Launching:
+    """Turns the driver's refusals into LaunchError. What a command does later shows in `_Waiting`."""
+
+    poisoned = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, cl.Error):
+            raise _refused(error, self.poisoned) from error
+
+
+class _Waiting(_Launching):
+    """The same for calls that wait: a command that failed underway leaves a context that cannot be trusted."""
+
+    poisoned = True
+
+
+def _refused(error: cl.Error, poisoned: bool) -> LaunchError:
+    reason, fatal = _REASONS.get(error.code, ("launch refused", False))
+    return LaunchError(reason, str(error), poisoned or fatal)
+
+
+def _present(workspace: _Memory | None) -> _Memory:
+    if workspace is None:
+        raise LaunchError("invalid argument", "the plan uses a workspace, but none was given")
+    return workspace
+
+
+def _found(device: Any, selector: str) -> Found:
+    try:
+        target = describe(device, selector)
+        missing = [] if device.available and device.compiler_available else [device.name]
+    except cl.Error as error:
+        return Found(selector, None, f"does not describe itself: {error}", "update or remove its driver")
+    problem = "is not available, or has no compiler" if missing else ""
+    return Found(target.name, target, problem, "update its driver" if problem else "")
+
+
+_ZERO = np.zeros(1, dtype=np.uint8)
+
+_REASONS: dict[int, tuple[str, bool]] = {
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE: ("out of memory", False),
+    cl.status_code.OUT_OF_RESOURCES: ("out of resources", False),
+    cl.status_code.OUT_OF_HOST_MEMORY: ("out of memory", False),
+    cl.status_code.INVALID_BUFFER_SIZE: ("out of memory", False),
+    cl.status_code.MISALIGNED_SUB_BUFFER_OFFSET: ("misaligned address", False),
+    cl.status_code.INVALID_VALUE: ("invalid value", False),
+    cl.status_code.INVALID_KERNEL_NAME: ("no such entry", False),
+    cl.status_code.INVALID_ARG_INDEX: ("invalid argument", False),
+    cl.status_code.INVALID_ARG_VALUE: ("invalid argument", False),
+    cl.status_code.INVALID_ARG_SIZE: ("invalid argument", False),
+    cl.status_code.INVALID_KERNEL_ARGS: ("invalid argument", False),
+    cl.status_code.INVALID_WORK_DIMENSION: ("invalid work-group size", False),
+    cl.status_code.INVALID_WORK_GROUP_SIZE: ("invalid work-group size", False),
+    cl.status_code.INVALID_WORK_ITEM_SIZE: ("invalid work-group size", False),
+    cl.status_code.INVALID_GLOBAL_WORK_SIZE: ("invalid grid", False),
+    cl.status_code.INVALID_COMMAND_QUEUE: ("context lost", True),
+    cl.status_code.INVALID_CONTEXT: ("context lost", True),
+    cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST: ("failed underway", True),
+}
+"""A constant reason by OpenCL's error code, and whether nothing more can be done in this context."""
+
+_NO_PLATFORM = Found(
+    "OpenCL",
+    None,
+    "no OpenCL driver is installed",
+    "install one: `sh scripts/ensure_opencl`, or Debian's package pocl-opencl-icd, or your GPU's driver",
+)

@@ -1,0 +1,61 @@
+"""Every kernel family by name, and which of them a configuration means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tunesmith.records import Configuration, ProblemType, Registry, Target, Value
+from tunesmith.spaces import Parameter, Space
+
+from ._base import Kernel
+
+KERNELS: Registry[Kernel] = Registry(
+    "kernel",
+    {
+        "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
+        "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
+    },
+)
+"""The order counts: where a configuration leaves open which family is meant, the first that fits is taken."""
+
+
+def families(operation: str) -> list[Kernel]:
+    """The families that compute an operation, in the registry's order."""
+    return [kernel for kernel in map(KERNELS.__getitem__, KERNELS) if kernel.operation == operation]
+
+
+def family_for(operation: str, config: Configuration) -> Kernel:
+    """The family that a configuration means: that of its `KernelLanguage`, whose form it does not contradict.
+
+    Raises LookupError when there is none, naming the forms that exist.
+    """
+    candidates = families(operation)
+    for kernel in candidates:
+        chosen_by = {"KernelLanguage": kernel.language, **kernel.form}
+        if all(config.get(name, value) == value for name, value in chosen_by.items()):
+            return kernel
+    asked = {name: config[name] for name in ("KernelLanguage", *_form_names(candidates)) if name in config}
+    known = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in candidates)
+    raise LookupError(f"no {operation} kernel for {asked}; there are {known}")
+
+
+def tuning_space(problem_type: ProblemType, target: Target | None = None) -> Space:
+    """Every parameter that a tuning file may name for this type: the union over the operation's families.
+
+    A parameter that several families have keeps the first one's default and meaning and lists the values of all.
+    """
+    united: dict[str, Parameter] = {}
+    for kernel in families(problem_type.operation):
+        for parameter in kernel.space(problem_type, target):
+            first = united.get(parameter.name, parameter)
+            united[parameter.name] = replace(first, values=_merged(first.values, parameter.values))
+    return Space(tuple(united.values()))
+
+
+def _form_names(kernels: Iterable[Kernel]) -> list[str]:
+    return sorted({name for kernel in kernels for name in kernel.form})
+
+
+def _merged(first: tuple[Value, ...], second: tuple[Value, ...]) -> tuple[Value, ...]:
+    return first + tuple(value for value in second if value not in first)

@@ -1,0 +1,83 @@
+"""What the two families launch alike: arguments, the sum over a global split, and what a plan needs of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tunesmith.problems import OPERATIONS
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Argument, Launch, OperandArgument, Plan, Problem, ScalarArgument, WorkspaceArgument
+
+ALIGNMENT = 256
+"""Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
+REDUCTION_ITEMS = 256
+"""Work-items of a work-group that sums partial results; each sums one element of D."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Parts of the workspace, one after the other. Offsets and sizes in bytes; a part of size 0 is not used."""
+
+    sizes: tuple[int, ...]
+
+    def offset(self, part: int) -> int:
+        return sum(map(_aligned, self.sizes[:part]))
+
+    def argument(self, part: int) -> WorkspaceArgument:
+        return WorkspaceArgument(self.offset(part))
+
+    @property
+    def total(self) -> int:
+        return self.offset(len(self.sizes))
+
+
+def partial_sums_bytes(gemm: Gemm, global_split: int) -> int:
+    """One compact M x N matrix for each part of K and each matrix of the batch; none without a split."""
+    return 0 if global_split == 1 else global_split * gemm.batch * gemm.m * gemm.n * np.dtype(gemm.dtype).itemsize
+
+
+def integers(*values: int) -> tuple[Argument, ...]:
+    return tuple(ScalarArgument(value, "int32") for value in values)
+
+
+def longs(*values: int) -> tuple[Argument, ...]:
+    return tuple(ScalarArgument(value, "int64") for value in values)
+
+
+def output(gemm: Gemm) -> tuple[Argument, ...]:
+    """The arguments that the macro `OUTPUT_PARAMETERS` of `common.cl.j2` declares."""
+    scalars = (ScalarArgument(gemm.alpha, gemm.dtype), ScalarArgument(gemm.beta, gemm.dtype))
+    c = OperandArgument("C")
+    if not gemm.use_beta:
+        return (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), scalars[0])
+    return (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), scalars[0], c, *longs(gemm.ldc, gemm.stride_c), scalars[1])
+
+
+def partial_output(gemm: Gemm, partial_sums: WorkspaceArgument) -> tuple[Argument, ...]:
+    """What takes the place of `output` in a launch that leaves sums in the workspace."""
+    return (partial_sums, *longs(gemm.m, gemm.m * gemm.n))
+
+
+def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> Launch:
+    """D = alpha (sum of the partial sums, in order) + beta C."""
+    return Launch(
+        module=0,
+        entry="sum_of_splits",
+        grid=(-(-gemm.m * gemm.n // REDUCTION_ITEMS), 1, gemm.batch),
+        work_group=(REDUCTION_ITEMS, 1, 1),
+        arguments=(partial_sums, *output(gemm), *integers(gemm.m, gemm.n)),
+    )
+
+
+def allocations(problem: Problem, plan: Plan) -> Iterator[tuple[str, int]]:
+    """Every buffer that a plan needs, with its size in bytes."""
+    for operand in OPERATIONS[problem.type.operation].operands(problem):
+        yield operand.name, operand.storage_elements * np.dtype(operand.dtype).itemsize
+    yield "the workspace", plan.workspace_bytes
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,123 @@
+"""What may vary in the OpenCL GEMM kernels. Names and meanings as in Tensile, except where the text says otherwise."""
+
+from __future__ import annotations
+
+from tunesmith.spaces import Parameter
+
+LANGUAGE = Parameter(
+    "KernelLanguage", "OpenCL", ("OpenCL",), "The language the kernel is written in; with the form it picks the family."
+)
+
+
+def local_memory(default: bool) -> Parameter:
+    return Parameter(
+        "LocalMemory",
+        default,
+        (True, False),
+        "True: a work-group stages tiles of A and B in local memory and shares them, as GPUs want it. False: every "
+        "work-item reads what it needs through the caches into registers, as CPUs want it.",
+        accepts="truth value",
+    )
+
+
+def work_group(default: tuple[int, int, int], *more: tuple[int, int, int]) -> Parameter:
+    return Parameter(
+        "WorkGroup",
+        default,
+        (default, *more),
+        "Work-items of a work-group: along M, along N, and how many share the same elements of D and split the depth "
+        "of a tile among themselves (LocalSplitU).",
+        accepts="list of 3 positive integers",
+    )
+
+
+def thread_tile(default: tuple[int, int], *more: tuple[int, int]) -> Parameter:
+    return Parameter(
+        "ThreadTile",
+        default,
+        (default, *more),
+        "Elements of D that one work-item computes: along M and along N.",
+        accepts="list of 2 positive integers",
+    )
+
+
+def vector_width(default: int) -> Parameter:
+    return Parameter(
+        "VectorWidth",
+        default,
+        (1, 2, 4, 8, 16),
+        "Elements in one load, one store and one vector operation; neighbours in memory.",
+    )
+
+
+DEPTH_U = Parameter(
+    "DepthU",
+    0,
+    (0, 4, 8, 16, 32, 64),
+    "Steps along K between two trips to memory: LoopUnroll x LocalSplitU. 0 lets it follow from LoopUnroll.",
+    accepts="natural number",
+)
+LOOP_UNROLL = Parameter(
+    "LoopUnroll",
+    0,
+    (0, 1, 2, 4, 8, 16, 32),
+    "Steps along K in the unrolled inner loop. 0 lets it follow from DepthU, or be 8 when that is 0 too.",
+    accepts="natural number",
+)
+LOADS_A = Parameter(
+    "NumLoadsCoalescedA",
+    1,
+    (1, 2, 4, 8),
+    "Of the loads that bring in a tile of A, how many lie side by side along A's contiguous dimension; the others lie "
+    "across it.",
+    accepts="positive integer",
+)
+LOADS_B = Parameter(
+    "NumLoadsCoalescedB", 1, (1, 2, 4, 8), "The same for the tile of B.", accepts="positive integer"
+)
+PREFETCH = Parameter(
+    "PrefetchGlobalRead",
+    False,
+    (False, True),
+    "Read the next tiles into registers while the present ones are multiplied.",
+    accepts="truth value",
+)
+EDGE_TYPE = Parameter(
+    "EdgeType",
+    "Branch",
+    ("Branch", "ShiftPtr"),
+    "At the edge of the matrix: Branch asks for each element whether it exists; ShiftPtr moves the address back until "
+    "all of them do, and computes some elements twice, which needs a matrix no smaller than what is moved.",
+)
+GLOBAL_SPLIT = Parameter(
+    "GlobalSplitU",
+    1,
+    (1, 2, 4, 8),
+    "Work-groups that share one macro tile, each with its part of K. Their sums go to the workspace; a second launch "
+    "adds them in a fixed order, so that results repeat bit by bit.",
+    accepts="positive integer",
+)
+GROUP_MAPPING = Parameter(
+    "WorkGroupMapping",
+    1,
+    (1, 2, 4, 8, 16, 32, 64),
+    "Work-groups walk over the tiles of D in blocks of this many tile columns, column by column inside a block, so "
+    "that neighbours in time share a tile of A. 1 walks down each column of tiles.",
+    accepts="positive integer",
+)
+LDS_PAD = Parameter(
+    "LdsPad",
+    0,
+    (0, 1, 2, 4, 8),
+    "Elements left empty after each row of a tile in local memory, so that rows start in different banks.",
+    accepts="natural number",
+)
+PACK_A = Parameter(
+    "PackA",
+    False,
+    (False, True),
+    "Launch a copy first that lays A out in panels as high as the thread tile, in the order in which the kernel reads "
+    "it: no cache conflicts between columns, no edges. Ours, after the packing of BLIS and GotoBLAS.",
+    accepts="truth value",
+)
+PACK_B = Parameter("PackB", False, (False, True), "The same for B.", accepts="truth value")

@@ -1,0 +1,136 @@
+"""Schedule arithmetic: what follows from the parameters of a configuration. Pure numbers, no source, no limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Configuration, ProblemType, Value
+
+DEFAULT_LOOP_UNROLL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Sizes of one work-group's work. `depth` is DepthU; `local_split` and `global_split` divide K; `mapping` is the
+    width of a block of tile columns."""
+
+    work_group: tuple[int, int]
+    local_split: int
+    thread_tile: tuple[int, int]
+    vector: int
+    depth: int
+    loop_unroll: int
+    global_split: int
+    mapping: int
+
+    @staticmethod
+    def of(config: Configuration) -> Schedule:
+        items0, items1, local_split = config.integers("WorkGroup")
+        tile0, tile1 = config.integers("ThreadTile")
+        depth, loop_unroll = depth_and_unroll(config)
+        return Schedule(
+            work_group=(items0, items1),
+            local_split=local_split,
+            thread_tile=(tile0, tile1),
+            vector=config.integer("VectorWidth"),
+            depth=depth,
+            loop_unroll=loop_unroll,
+            global_split=config.integer("GlobalSplitU"),
+            mapping=config.integer("WorkGroupMapping"),
+        )
+
+    @property
+    def macro_tile(self) -> tuple[int, int]:
+        return (self.work_group[0] * self.thread_tile[0], self.work_group[1] * self.thread_tile[1])
+
+    @property
+    def work_items(self) -> int:
+        return math.prod(self.work_group) * self.local_split
+
+    def tiles(self, gemm: Gemm) -> tuple[int, int]:
+        """Macro tiles along M and N."""
+        return (-(-gemm.m // self.macro_tile[0]), -(-gemm.n // self.macro_tile[1]))
+
+    def depth_per_split(self, gemm: Gemm) -> int:
+        """Steps along K for each of the `global_split` work-groups of a tile: whole iterations, the last takes what
+        is left (nothing, where K is short)."""
+        iterations = -(-gemm.k // self.depth)
+        return -(-iterations // self.global_split) * self.depth
+
+    def derived(self) -> Mapping[str, Value]:
+        """What a join may name."""
+        return {
+            "MacroTile": self.macro_tile,
+            "MacroTile0": self.macro_tile[0],
+            "MacroTile1": self.macro_tile[1],
+            "DepthU": self.depth,
+            "LoopUnroll": self.loop_unroll,
+            "NumThreads": self.work_items,
+            "WorkGroupSize": self.work_items,
+        }
+
+
+def depth_and_unroll(config: Configuration) -> tuple[int, int]:
+    """DepthU and LoopUnroll, either from the other: DepthU = LoopUnroll x LocalSplitU. 0 means not given."""
+    local_split = config.integers("WorkGroup")[2]
+    depth, loop_unroll = config.integer("DepthU"), config.integer("LoopUnroll")
+    if not depth:
+        loop_unroll = loop_unroll or DEFAULT_LOOP_UNROLL
+        return loop_unroll * local_split, loop_unroll
+    return depth, loop_unroll or max(1, depth // local_split)
+
+
+@dataclass(frozen=True, slots=True)
+class TileLoads:
+    """How the work-items of a group bring in one operand's tile: `per_item` vectors each, of which `coalesced` lie
+    along the operand's contiguous dimension and the rest across it.
+
+    `along_tile` says that the contiguous dimension is M (of A) or N (of B) and not K; `contiguous` and `across` are
+    the tile's extents in elements.
+    """
+
+    operand: str
+    along_tile: bool
+    contiguous: int
+    across: int
+    vector: int
+    coalesced: int
+    work_items: int
+
+    @staticmethod
+    def of(operand: str, config: Configuration, problem_type: ProblemType) -> TileLoads:
+        """For `operand` "A" or "B"."""
+        schedule = Schedule.of(config)
+        extent = schedule.macro_tile["AB".index(operand)]
+        along_tile = problem_type.fields.flag(f"Transpose{operand}") == (operand == "B")
+        contiguous, across = (extent, schedule.depth) if along_tile else (schedule.depth, extent)
+        coalesced = config.integer(f"NumLoadsCoalesced{operand}")
+        return TileLoads(
+            operand, along_tile, contiguous, across, schedule.vector, coalesced, schedule.work_items
+        )
+
+    @property
+    def elements(self) -> int:
+        return self.contiguous * self.across
+
+    @property
+    def per_item(self) -> int:
+        return self.elements // (self.work_items * self.vector)
+
+    @property
+    def rows(self) -> int:
+        """Loads of a work-item across the contiguous dimension."""
+        return self.per_item // self.coalesced
+
+    @property
+    def span(self) -> int:
+        """Elements along the contiguous dimension that all work-items read in one load."""
+        return self.contiguous // self.coalesced
+
+    @property
+    def vectors(self) -> int:
+        """Work-items side by side along the contiguous dimension."""
+        return self.span // self.vector

@@ -1,0 +1,25 @@
+"""What is computed: operations, their problem types and sizes, and the numbers that they must give."""
+
+from tunesmith.records import Registry
+
+from ._base import Array, Expected, Operation
+from ._keys import Key, unknown_key
+from .sizes import LIMIT, clamp, exact_sizes, range_sizes
+
+OPERATIONS: Registry[Operation] = Registry(
+    "operation",
+    {"GEMM": "tunesmith.problems.gemm:GemmOperation", "Custom": "tunesmith.problems.custom:CustomOperation"},
+)
+
+__all__ = [
+    "LIMIT",
+    "OPERATIONS",
+    "Array",
+    "Expected",
+    "Key",
+    "Operation",
+    "clamp",
+    "exact_sizes",
+    "range_sizes",
+    "unknown_key",
+]

@@ -1,0 +1,69 @@
+"""A key of a file as data: its name, what it takes, its default and its meaning. Documentation is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypeGuard
+
+from tunesmith.records import UserError, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key that a file may hold.
+
+    `takes` is one of the names in `_TAKES` ("truth value", "word" ...) or "one of", which needs `choices`. A default
+    of None means that the key may be left out and `doc` says what happens then.
+    """
+
+    name: str
+    takes: str
+    doc: str
+    default: Value | None = None
+    choices: tuple[Value, ...] = ()
+
+    def check(self, value: Value, place: str) -> Value:
+        """`value`, when the key takes it; UserError at `place` otherwise."""
+        fits = value in self.choices if self.choices else _TAKES[self.takes](value)
+        if not fits:
+            raise UserError(place, f"{self.name} cannot be {shown(value)}", f"give {self.remedy()}")
+        return bool(value) if self.takes == "truth value" else value
+
+    def remedy(self) -> str:
+        return f"one of {', '.join(map(shown, self.choices))}" if self.choices else f"a {self.takes}"
+
+
+def shown(value: object) -> str:
+    """A value as the file would have it, cut where it gets long."""
+    text = "[" + ", ".join(map(shown, value[:9])) + "]" if isinstance(value, tuple) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def unknown_key(place: str, name: str, known: Iterable[str], where: str) -> UserError:
+    """The error for a key that `where` does not know: it names the nearest that is known, or all of them."""
+    names = list(known)
+    near = get_close_matches(name.lower(), [each.lower() for each in names], n=1, cutoff=0.6)
+    meant = next((each for each in names if near and each.lower() == near[0]), None)
+    remedy = f"did you mean {meant}?" if meant else f"it has {', '.join(names)}"
+    return UserError(place, f"{where} has no {shown(name)}", remedy)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e300 < value < 1e300
+
+
+_TAKES: dict[str, Callable[[Value], bool]] = {
+    "truth value": lambda value: isinstance(value, bool) or (is_integer(value) and value in (0, 1)),
+    "word": lambda value: isinstance(value, str) and value != "",
+    "list of words": lambda value: isinstance(value, tuple) and all(isinstance(item, str) for item in value),
+    "number": _is_number,
+    "positive number": lambda value: _is_number(value) and value > 0,
+    "positive integer": lambda value: is_integer(value) and value >= 1,
+    "natural number": lambda value: is_integer(value) and value >= 0,
+}

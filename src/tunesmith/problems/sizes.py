@@ -1,0 +1,172 @@
+"""Sizes as a tuning file writes them: `Range` with its five forms, `Exact`, and `--max-size`.
+
+The grammar is Tensile's, with what it let pass made an error. A value comes with its place (`file:line`), and every
+function here raises UserError at the place of the value that is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+
+from tunesmith.records import Problem, ProblemType, UserError, Value
+
+from ._base import Operation
+from ._keys import is_integer, shown
+
+LIMIT = 1_000_000
+"""The most sizes that one ProblemSizes may hold."""
+
+LARGEST = 2**31 - 1
+"""The largest size: indices and leading dimensions are 32-bit numbers in the kernels, as in BLAS."""
+
+_FORMS = "[size], [first, last], [first, step, last] or [first, step, growth, last]"
+
+Placed = tuple[Value, str]
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The sizes of one index: from `first`, each `step` after the one before and the step growing by `growth`, while
+    they are at most `last`. `last` itself is a member only when it is hit exactly."""
+
+    first: int
+    step: int
+    growth: int
+    last: int
+
+    def __iter__(self) -> Iterator[int]:
+        size, step = self.first, self.step
+        while size <= self.last:
+            yield size
+            size, step = size + step, step + self.growth
+
+    def count(self, limit: int) -> int:
+        """How many sizes, counted no further than `limit`."""
+        return sum(1 for _ in islice(self, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """The size of an earlier index, by its position."""
+
+    index: int
+
+
+def range_sizes(entries: Sequence[Placed], problem_type: ProblemType, place: str) -> list[Sizes]:
+    """The sizes of one `Range`: the product of its spans, the first index varying fastest.
+
+    `entries` are the descriptors, one an index; `place` is where the Range stands.
+    """
+    indices = problem_type.indices
+    if len(entries) != len(indices):
+        raise _wrong_count(place, "Range", len(entries), problem_type)
+    read = [_entry(position, value, where) for position, (value, where) in enumerate(entries)]
+    spans = [entry for entry in read if isinstance(entry, Span)]
+    if math.prod(span.count(LIMIT + 1) for span in spans) > LIMIT:
+        raise UserError(place, f"ProblemSizes.Range makes more than {LIMIT:,} sizes", "give larger steps")
+    # The product of the reversed spans, each result reversed, lets the first vary fastest.
+    return [_resolve(read, chosen[::-1]) for chosen in product(*(tuple(span) for span in reversed(spans)))]
+
+
+def exact_sizes(
+    entries: Sequence[Placed], problem_type: ProblemType, operation: Operation, place: str
+) -> tuple[Sizes, Sizes]:
+    """The sizes and leading dimensions of one `Exact`; the latter are () where they are the natural ones."""
+    count = len(problem_type.indices)
+    sizes = tuple(_extent(f"Exact[{position}]", *entry) for position, entry in enumerate(entries[:count]))
+    smallest = operation.leading(problem_type, sizes) if len(sizes) == count else ()
+    if len(entries) not in (count, count + len(smallest)):
+        raise _wrong_count(place, "Exact", len(entries), problem_type, tuple(name for name, _ in smallest))
+    leading = []
+    for (name, least), entry in zip(smallest, entries[count:], strict=False):
+        given = _extent(name, *entry)
+        if given < least:
+            raise UserError(entry[1], f"ProblemSizes.Exact: {name} {given} is too small", f"give at least {least}")
+        leading.append(given)
+    natural = leading == [least for _, least in smallest]
+    return sizes, () if natural else tuple(leading)
+
+
+def clamp(problems: Sequence[Problem], max_size: int) -> tuple[Problem, ...]:
+    """Every size cut to `max_size`, each problem once, order kept.
+
+    Leading dimensions stay where no size was cut; else they become the natural ones.
+    """
+    return tuple(dict.fromkeys(_cut(problem, max_size) for problem in problems))
+
+
+def _cut(problem: Problem, max_size: int) -> Problem:
+    sizes = tuple(min(size, max_size) for size in problem.sizes)
+    return problem if sizes == problem.sizes else replace(problem, sizes=sizes, leading=())
+
+
+def _entry(position: int, value: Value, place: str) -> Span | SameAs:
+    if isinstance(value, tuple):
+        return _span(f"ProblemSizes.Range[{position}]", value, place)
+    if not is_integer(value):
+        raise UserError(
+            place,
+            f"ProblemSizes.Range[{position}]: {shown(value)} is neither a list nor the number of an earlier index",
+            f"give {_FORMS}, or 0 for the size of index 0",
+        )
+    if not 0 <= value < position:
+        earlier = f"an index from 0 to {position - 1}" if position else "nothing: it is the first"
+        raise UserError(
+            place,
+            f"ProblemSizes.Range[{position}]: {shown(value)} refers to no earlier index",
+            f"index {position} may take the size of {earlier}, or write [{shown(value)}] for that size",
+        )
+    return SameAs(value)
+
+
+def _span(where: str, value: tuple[Value, ...], place: str) -> Span:
+    if not 1 <= len(value) <= 4:
+        raise UserError(
+            place,
+            f"{where}: {shown(value)} has {len(value)} numbers",
+            f"give {_FORMS}",
+        )
+    numbers = [item for item in value if is_integer(item)]
+    if len(numbers) < len(value):
+        raise UserError(place, f"{where}: {shown(value)} is not made of whole numbers", "give whole numbers")
+    first, last = _extent(where, value[0], place), _extent(where, value[-1], place)
+    # With two numbers the step is the first size, as Tensile has it: [16, 64] is 16, 32, 48, 64.
+    step = numbers[1] if len(numbers) > 2 else first
+    growth = numbers[2] if len(numbers) > 3 else 0
+    if first > last:
+        raise UserError(place, f"{where}: {first} lies above {last} in {shown(value)}", "give the smaller size first")
+    if step <= 0:
+        what = f"{where}: step {step} never reaches {last} in {shown(value)}"
+        raise UserError(place, what, f"give a positive step, or [{first}] for one size")
+    if growth < 0:
+        what = f"{where}: the step would shrink by {-growth} each time in {shown(value)}"
+        raise UserError(place, what, f"give a growth of 0 or more, or [{first}, {step}, {last}] for a constant step")
+    return Span(first, step, growth, last)
+
+
+def _extent(where: str, value: Value, place: str) -> int:
+    if not is_integer(value) or not 1 <= value <= LARGEST:
+        where = where if where.startswith("ProblemSizes") else f"ProblemSizes.{where}"
+        raise UserError(place, f"{where}: {shown(value)} is no size", f"give a whole number from 1 to {LARGEST}")
+    return value
+
+
+def _resolve(entries: Sequence[Span | SameAs], chosen: Sequence[int]) -> Sizes:
+    sizes: list[int] = []
+    remaining = iter(chosen)
+    for entry in entries:
+        sizes.append(sizes[entry.index] if isinstance(entry, SameAs) else next(remaining))
+    return tuple(sizes)
+
+
+def _wrong_count(
+    place: str, form: str, count: int, problem_type: ProblemType, leading: tuple[str, ...] = ()
+) -> UserError:
+    indices = problem_type.indices
+    what = f"ProblemSizes.{form} has {count} entries, {problem_type.name} has {len(indices)} indices"
+    more = f", and no more or all of {', '.join(leading)}" if leading else ""
+    return UserError(place, what, f"give one entry for each of {', '.join(indices)}{more}")

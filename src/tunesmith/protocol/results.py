@@ -1,0 +1,155 @@
+"""What the protocol tells: one record a step as it ends, and one for the whole run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tunesmith.records import Configuration, Problem, Rejection
+
+from ._measure import Table
+from ._steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
+from .candidates import Proposal
+from .lineage import Lineage
+from .winners import Decision
+
+NOTHING_RAN = "nothing ran"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One lineage in one step: what it tried, who won, and the lineage after it.
+
+    `refusal` says why a lineage ends here. In the final step a lineage that is the same solution as an earlier one
+    ends without a refusal: the earlier one stands for it (`proposal.duplicates`).
+    """
+
+    proposal: Proposal
+    decision: Decision | None = None
+    after: Lineage | None = None
+    refusal: Rejection | None = None
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A lineage that ended in the step named, and why."""
+
+    step: str
+    lineage: Lineage
+    rejection: Rejection
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """A step, the lineages before and after it, and what was measured in between.
+
+    `trials` has one entry for each lineage that the step measured, in the order of `before`; it is empty for a fork and
+    for a join of measured lineages. `cells` counts what `measure.screen` was asked for: distinct solutions times
+    problems. `decisions` holds the winner of each problem, in the final step only.
+    """
+
+    name: str
+    step: Step
+    before: tuple[Lineage, ...]
+    after: tuple[Lineage, ...]
+    trials: tuple[Trial, ...] = ()
+    table: Table = Table()
+    cells: int = 0
+    decisions: Mapping[Problem, Decision] = field(default_factory=dict)
+
+    @property
+    def phase(self) -> Phase:
+        return phase_of(self.step)
+
+    @property
+    def candidates(self) -> int:
+        """Legal candidates over all lineages, each lineage's counted by themselves."""
+        return sum(len(trial.proposal.candidates) for trial in self.trials)
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        return tuple(
+            Dropped(self.name, trial.proposal.lineage, trial.refusal) for trial in self.trials if trial.refusal
+        )
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """Illegal candidates by reason, over all lineages."""
+        return Counter(rejection.reason for trial in self.trials for _, rejection in trial.proposal.rejected)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know about the step, a sentence each."""
+        return tuple(
+            f"{_values(trial.proposal.lineage.fixed) or 'the only lineage'}: nothing is legal with the initial values, "
+            f"so {_values(trial.proposal.substituted)} until its own step"
+            for trial in self.trials
+            if trial.proposal.substituted
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """All steps, and what is left: `survivors` are full configurations, in the order of their lineages."""
+
+    steps: tuple[StepResult, ...]
+    survivors: tuple[Configuration, ...]
+
+    @property
+    def table(self) -> Table:
+        """Survivors by problems, with the paired samples of the finalists; empty without a final step."""
+        return self.steps[-1].table if self.steps else Table()
+
+    @property
+    def decisions(self) -> Mapping[Problem, Decision]:
+        """The winner of each problem, with its ties; a problem that nothing ran on is absent."""
+        return self.steps[-1].decisions if self.steps else {}
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        return tuple(dropped for step in self.steps for dropped in step.dropped)
+
+
+def phase_of(step: Step) -> Phase:
+    match step:
+        case Benchmark(phase=phase):
+            return phase
+        case Fork():
+            return Phase.FORK
+        case Join():
+            return Phase.JOIN
+        case Final():
+            return Phase.FINAL
+
+
+_SHORT = {
+    Phase.COMMON: "CM",
+    Phase.FORK: "Fork",
+    Phase.BENCHMARK_FORK: "BF",
+    Phase.JOIN: "Join",
+    Phase.BENCHMARK_JOIN: "BJ",
+    Phase.FINAL: "Final",
+}
+
+
+def step_names(phases: Phases) -> tuple[str, ...]:
+    """A name for each step, after Tensile's: number, phase, parameters (`03_BF_NumLoadsCoalescedA`)."""
+    return tuple(
+        "_".join([f"{number:02}", _SHORT[phase_of(step)], *_parameters(step)])
+        for number, step in enumerate(phases.steps, start=1)
+    )
+
+
+def _parameters(step: Step) -> tuple[str, ...]:
+    match step:
+        case Benchmark(choices=choices) | Fork(choices=choices):
+            return tuple(dict.fromkeys(name for choice in choices for name in choice))
+        case Join(names=names):
+            return names
+        case Final():
+            return ()
+
+
+def _values(config: Configuration) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items())

@@ -1,0 +1,171 @@
+"""Who wins a step: the first times, then the finalists side by side, and in doubt the incumbent stays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from tunesmith.records import Configuration, Estimate, Problem
+
+from ._measure import Cell, Table
+from ._steps import Objective
+from .intervals import RESOLUTION, faster
+from .objectives import Times, Yardstick, yardstick
+
+Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], Table]
+Row = Mapping[Problem, Estimate]
+
+MAX_FINALISTS = 4
+"""Measured again at most, the incumbent not counted."""
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Candidates in the file's order with their first times; `incumbent` is the one that was held before, if any."""
+
+    candidates: Sequence[Configuration]
+    problems: Sequence[Problem]
+    table: Table
+    objective: Objective
+    work: Callable[[Problem], float]
+    incumbent: Configuration | None = None
+
+    def rows(self) -> dict[Configuration, Row]:
+        """Estimates by problem, for each candidate that ran anywhere."""
+        cells = self.table.cells
+        rows = {
+            config: {p: cells[config, p] for p in self.problems if (config, p) in cells} for config in self.candidates
+        }
+        return {config: row for config, row in rows.items() if row}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a contest ended.
+
+    `times` are the winner's seconds on each problem that it ran. `ties` are those that could not be told from the
+    winner. `overlapping` counts the candidates whose first intervals reached the best's; the `finalists` among them
+    were measured again, side by side, with `paired` samples; there are none where the first times were clear.
+    `scores` (higher is better, `objectives` gives the unit) are 0 for a candidate that misses a size of a rival's.
+    """
+
+    winner: Configuration
+    times: Times
+    scores: Mapping[Configuration, float]
+    incumbent: Configuration | None = None
+    overlapping: int = 1
+    finalists: tuple[Configuration, ...] = ()
+    ties: tuple[Configuration, ...] = ()
+    paired: Mapping[Cell, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def incumbent_kept(self) -> bool:
+        return self.winner == self.incumbent
+
+
+def choose(contest: Contest, confirm: Confirm) -> Decision | None:
+    """The winner of a contest; None where no candidate ran.
+
+    Only candidates that cover what the best-covered one covers can win. One whose interval is clear of all others'
+    wins at once. Otherwise the best few and the incumbent are measured again, interleaved, and `settle` decides.
+    """
+    rows = contest.rows()
+    if not rows:
+        return None
+    against = yardstick(contest.objective, [_seconds(row) for row in rows.values()], contest.work)
+    costs = {config: against.cost(_seconds(row)) for config, row in rows.items()}
+    rivals = _best_covered(rows, costs)
+    close = _overlapping(rivals, rows, costs, against)
+    incumbent = contest.incumbent if contest.incumbent in rivals else None
+    winner, table = close[0], Table()
+    finalists: tuple[Configuration, ...] = ()
+    ties: tuple[Configuration, ...] = ()
+    if len(close) > 1:
+        chosen = {*close[:MAX_FINALISTS], incumbent}
+        finalists = tuple(config for config in contest.candidates if config in chosen)
+        covered = tuple(rows[close[0]])
+        table = confirm(finalists, covered)
+        winner, ties = settle(finalists, incumbent, _block_costs(finalists, covered, table, against))
+    return Decision(
+        winner,
+        _seconds(rows[winner]),
+        {config: math.exp(-costs[config]) if len(rows[config]) == len(against.best) else 0.0 for config in rows},
+        incumbent,
+        len(close),
+        finalists,
+        ties,
+        table.paired,
+    )
+
+
+def settle(
+    finalists: Sequence[Configuration],
+    incumbent: Configuration | None,
+    costs: Mapping[Configuration, Sequence[float]],
+) -> tuple[Configuration, tuple[Configuration, ...]]:
+    """Winner and ties from log costs by block, paired across the finalists that have them.
+
+    The incumbent yields only to challengers that are faster beyond doubt. Of those that cannot be told from the
+    fastest that may win, the first in order wins. Intervals hold together for all comparisons with one finalist
+    (Bonferroni), since the best of several equals would else look better than it is.
+    """
+    if not costs:
+        winner = incumbent or finalists[0]
+        return winner, tuple(config for config in finalists if config != winner)
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(costs) - 1)
+
+    def beats(one: Configuration, other: Configuration) -> bool:
+        return faster(costs[one], costs[other], confidence)
+
+    may_win = list(costs)
+    if incumbent in costs:
+        may_win = [config for config in costs if beats(config, incumbent)] or [incumbent]
+    fastest = min(may_win, key=lambda config: fmean(costs[config]))
+    level = [config for config in costs if not beats(fastest, config)]
+    winner = next(config for config in level if config in may_win)
+    return winner, tuple(config for config in level if config != winner)
+
+
+def _seconds(row: Row) -> dict[Problem, float]:
+    return {problem: estimate.seconds for problem, estimate in row.items()}
+
+
+def _best_covered(rows: Mapping[Configuration, Row], costs: Mapping[Configuration, float]) -> list[Configuration]:
+    """Those that ran on exactly the problems of the one that ran on most, the cheapest of these."""
+    leader = min(rows, key=lambda config: (-len(rows[config]), costs[config]))
+    return [config for config in rows if rows[config].keys() == rows[leader].keys()]
+
+
+def _overlapping(
+    rivals: Sequence[Configuration],
+    rows: Mapping[Configuration, Row],
+    costs: Mapping[Configuration, float],
+    against: Yardstick,
+) -> list[Configuration]:
+    """Those whose interval reaches the best's, best first; exact ties in the order of the file.
+
+    A cost rises with every time in it, so the ends of the cells' intervals bound it.
+    """
+    best = min(costs[config] for config in rivals)
+    order = sorted(rivals, key=lambda config: max(costs[config] - best, RESOLUTION))
+    reach = against.cost({problem: estimate.high for problem, estimate in rows[order[0]].items()})
+    return [
+        config
+        for config in order
+        if against.cost({problem: estimate.low for problem, estimate in rows[config].items()}) <= reach + RESOLUTION
+    ]
+
+
+def _block_costs(
+    finalists: Sequence[Configuration], problems: Sequence[Problem], table: Table, against: Yardstick
+) -> dict[Configuration, list[float]]:
+    """Each finalist's log cost in each block; one that failed this time on any problem is left out."""
+    whole = [config for config in finalists if all(table.paired.get((config, p)) for p in problems)]
+    blocks = min((len(table.paired[config, p]) for config in whole for p in problems), default=0)
+    return {
+        config: [against.cost({p: table.paired[config, p][block] for p in problems}) for block in range(blocks)]
+        for config in whole
+    }

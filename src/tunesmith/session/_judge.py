@@ -1,0 +1,49 @@
+"""The protocol's questions about a configuration, answered by the kernel family that would build it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tunesmith.kernels import Kernel, family_for
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
+
+
+class FamilyJudge:
+    """Legality, derived values and identity of configurations of one problem type on one target.
+
+    Everything is asked of the family (DESIGN rule 3) and remembered: the protocol asks the same of many lineages.
+    """
+
+    def __init__(self, problem_type: ProblemType, target: Target) -> None:
+        self.problem_type, self.target = problem_type, target
+        self._operation = OPERATIONS[problem_type.operation]
+        self.rejections = lru_cache(maxsize=None)(self._rejections)
+        self.rejections_for = lru_cache(maxsize=None)(self._rejections_for)
+        self.identity = lru_cache(maxsize=None)(self._identity)
+
+    def family(self, config: Configuration) -> Kernel:
+        return family_for(self.problem_type.operation, config)
+
+    def solution(self, config: Configuration) -> Solution:
+        """The solution that a configuration means: without the parameters that its family does not have."""
+        family = self.family(config)
+        known = [parameter.name for parameter in family.space(self.problem_type, self.target)]
+        return Solution(self.problem_type, family.name, config.only(known))
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        return self.family(config).derived(config)
+
+    def work(self, problem: Problem) -> float:
+        return self._operation.flops(problem)
+
+    def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
+        return tuple(self.family(config).rejections(config, self.problem_type, self.target))
+
+    def _rejections_for(self, config: Configuration, problem: Problem) -> tuple[Rejection, ...]:
+        return tuple(self.family(config).rejections_for(config, problem, self.target))
+
+    def _identity(self, config: Configuration) -> str:
+        solution = self.solution(config)
+        return self.family(config).identity(solution)

@@ -1,0 +1,221 @@
+"""The protocol's `measure`: the store answers for what was measured before, the bench measures the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tunesmith.bench import Bench, Bound, Job, Policy, reached
+from tunesmith.problems import OPERATIONS
+from tunesmith.protocol import Cell, Table
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Cost,
+    Measurement,
+    Outcome,
+    Problem,
+    Rejection,
+)
+from tunesmith.store import Entry, Store, measurement_key
+from tunesmith.toolchains import TOOLCHAINS
+
+from . import events
+from ._judge import FamilyJudge
+
+RACE, FULL, RECHECK = "race", "full", "/recheck"
+"""Rounds: sampled until provably slower; sampled until the noise target; after a crash that came later."""
+
+
+class OutOfBudgetError(Exception):
+    """The time that the user gave is spent; everything measured is committed."""
+
+
+@dataclass
+class Ledger:
+    """What a run did: measurements newly made and found again, and what the new ones cost."""
+
+    measured: int = 0
+    reused: int = 0
+    cost: Cost = field(default_factory=Cost)
+
+    def add(self, cost: Cost) -> None:
+        self.measured += 1
+        mine = self.cost
+        self.cost = Cost(mine.compile + cost.compile, mine.verify + cost.verify, mine.timing + cost.timing)
+
+
+class RecordedMeasure:
+    """Measures configurations of one problem type, each cell at most once in the life of a store.
+
+    What was committed is never measured again, so a run that was killed goes on where it stood and, since the protocol
+    is a function of the measurements, comes to the same winners.
+    """
+
+    def __init__(
+        self,
+        judge: FamilyJudge,
+        bench: Bench,
+        store: Store,
+        policy: Policy,
+        ledger: Ledger,
+        observe: events.Observer = events.nobody,
+        deadline: float | None = None,
+    ) -> None:
+        self.judge, self.bench, self.store, self.policy = judge, bench, store, policy
+        self.ledger, self.observe, self.deadline = ledger, observe, deadline
+        self.purpose = ""
+        self._operation = OPERATIONS[judge.problem_type.operation]
+        self._keys: dict[Cell, str] = {}
+
+    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+        """Every cell once; see `protocol.Measure`."""
+        cells = [(config, problem) for group in groups for config in group for problem in problems]
+        legal = self._legal(dict.fromkeys(cells))
+        known = self._known(legal, racing)
+        missing = [cell for cell in legal if cell not in known]
+        self._begin(len(legal), len(legal) - len(missing))
+        if missing:
+            lacking = set(missing)
+            grouped = [[c for c in _cells(group, problems) if c in lacking] for group in groups]
+            known.update(self._run([group for group in grouped if group], RACE if racing else FULL, racing))
+        return Table({cell: m.estimate for cell, m in known.items() if m.ok and m.estimate})
+
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        """Finalists again, interleaved; see `protocol.Measure`. The samples of one problem are committed together."""
+        cells: dict[Cell, Measurement] = {}
+        for problem in problems:
+            cells.update(self._interleave([(config, problem) for config in configs]))
+        ran = {cell: m for cell, m in cells.items() if m.ok and m.estimate}
+        return Table(
+            {cell: m.estimate for cell, m in ran.items() if m.estimate}, {cell: m.samples for cell, m in ran.items()}
+        )
+
+    def again(self, cell: Cell, round_: str) -> Measurement:
+        """One cell once more under a round of its own (the anchor)."""
+        found = self.store.find([self.key(cell)], round_)
+        if found:
+            return next(iter(found.values()))
+        return self._run([[cell]], round_, racing=False)[cell]
+
+    def measurement(self, cell: Cell) -> Measurement | None:
+        """What the store knows of a cell, the best-sampled first."""
+        return self._known([cell], racing=True).get(cell)
+
+    def key(self, cell: Cell) -> str:
+        """The store's key of a cell."""
+        if cell not in self._keys:
+            config, problem = cell
+            family, solution, target = self.judge.family(config), self.judge.solution(config), self.judge.target
+            self._keys[cell] = measurement_key(
+                target=target,
+                toolchain=self.toolchain(config),
+                identity=self.judge.identity(config),
+                plan_digest=family.plan(solution.configuration, problem, target).digest(),
+                problem=problem,
+                policy=self.policy.key(),
+            )
+        return self._keys[cell]
+
+    def toolchain(self, config: Configuration) -> str:
+        return TOOLCHAINS[self.judge.family(config).language].version(self.judge.target)
+
+    def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
+        return [(config, problem) for config, problem in cells if not self.judge.rejections_for(config, problem)]
+
+    def _known(self, cells: Sequence[Cell], racing: bool) -> dict[Cell, Measurement]:
+        """The best-sampled measurement of each cell in the store that serves, a later crash above all."""
+        keys = {self.key(cell): None for cell in cells}
+        found: dict[str, Measurement] = {}
+        for round_ in (RACE, FULL, RACE + RECHECK, FULL + RECHECK):
+            serving = self.store.find(keys, round_)
+            found.update({key: m for key, m in serving.items() if racing or not m.raced})
+        known = {cell: found[self.key(cell)] for cell in cells if self.key(cell) in found}
+        self.ledger.reused += len(known)
+        return known
+
+    def _begin(self, cells: int, reused: int) -> None:
+        self.observe(events.BatchBegan(self.purpose, cells, reused))
+
+    def _run(self, groups: Sequence[Sequence[Cell]], round_: str, racing: bool) -> dict[Cell, Measurement]:
+        by_key = {self.key(cell): cell for group in groups for cell in group}
+        jobs = [[self._job(cell) for cell in {self.key(cell): cell for cell in group}.values()] for group in groups]
+        done: dict[Cell, Measurement] = {}
+        for job, measurement in self.bench.run(jobs, racing):
+            cell = by_key[job.key]
+            self._commit([(cell, measurement)], round_ + RECHECK if cell in done else round_)
+            done[cell] = measurement
+            self._check_budget()
+        same = {self.key(cell): m for cell, m in done.items()}
+        return {cell: same[self.key(cell)] for group in groups for cell in group if self.key(cell) in same}
+
+    def _interleave(self, cells: Sequence[Cell]) -> dict[Cell, Measurement]:
+        by_key = {self.key(cell): cell for cell in cells}
+        round_ = "confirm/" + hashlib.sha256("".join(sorted(by_key)).encode()).hexdigest()[:16]
+        found = self.store.find(by_key, round_)
+        self._begin(len(by_key), len(found))
+        if len(found) == len(by_key):
+            self.ledger.reused += len(found)
+        else:
+            self._check_budget()
+            ordered = list(by_key.values())
+            measured = self.bench.interleave([self._job(cell) for cell in ordered])
+            self._commit(list(zip(ordered, measured, strict=True)), round_)
+            found = {self.key(cell): m for cell, m in zip(ordered, measured, strict=True)}
+        return {cell: found[self.key(cell)] for cell in cells}
+
+    def _job(self, cell: Cell) -> Job:
+        config, problem = cell
+        family, target = self.judge.family(config), self.judge.target
+        own = self.judge.solution(config).configuration
+        small = self._operation.small(problem)
+        probe = problem if any(family.rejections_for(own, small, target)) else small
+
+        def bind(facts: Sequence[CompiledFacts]) -> Bound | Rejection:
+            refused = next(family.rejections_compiled(own, facts, target), None)
+            if refused:
+                return refused
+            checks = self._operation.checks(problem)
+            return Bound(
+                family.plan(own, problem, target, facts),
+                tuple((check, family.plan(own, check, target, facts)) for check in checks),
+            )
+
+        modules = family.modules(own, problem.type)
+        return Job(self.key(cell), modules, problem, (probe, family.plan(own, probe, target)), bind)
+
+    def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
+        entries = [
+            Entry(
+                key=self.key(cell),
+                round=round_,
+                identity=self.judge.identity(cell[0]),
+                solution=self.judge.solution(cell[0]),
+                problem=cell[1],
+                target=self.judge.target,
+                toolchain=self.toolchain(cell[0]),
+                measurement=measurement,
+            )
+            for cell, measurement in done
+        ]
+        reached("committing")
+        self.store.commit(entries)
+        for (config, problem), measurement in done:
+            self.ledger.add(measurement.cost)
+            rate = self.judge.work(problem) / measurement.estimate.seconds if measurement.estimate else None
+            self.observe(events.CellMeasured(self.judge.solution(config), problem, measurement, rate))
+
+    def _check_budget(self) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise OutOfBudgetError
+
+
+def _cells(group: Sequence[Configuration], problems: Sequence[Problem]) -> Iterator[Cell]:
+    return ((config, problem) for config in group for problem in problems)
+
+
+def failed(measurement: Measurement) -> bool:
+    """It was tried and did not run right: something for a person to look at."""
+    return measurement.outcome not in (Outcome.OK, Outcome.REJECTED)

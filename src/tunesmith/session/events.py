@@ -1,0 +1,76 @@
+"""What a session tells an observer while it runs; a report turns it into progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tunesmith import bench
+from tunesmith.protocol import StepResult
+from tunesmith.records import Measurement, Problem, ProblemType, Solution, Target
+
+
+@dataclass(frozen=True, slots=True)
+class RunBegan:
+    """A run starts on `target`; `steps` is how many measuring steps all its size groups have."""
+
+    target: Target
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBegan:
+    """A size group of a problem type starts."""
+
+    problem_type: ProblemType
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBegan:
+    """Cells are about to be measured: `cells` in all, of which `reused` were in the store."""
+
+    purpose: str
+    cells: int
+    reused: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellMeasured:
+    """A cell has its outcome, committed. `rate` is in flop/s, None where it did not run."""
+
+    solution: Solution
+    problem: Problem
+    measurement: Measurement
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """A step of the protocol is done; `seconds` of wall time."""
+
+    result: StepResult
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DriftSeen:
+    """The anchor was measured again: `ratio` of its time now to its first; `alarm` when that is beyond noise."""
+
+    ratio: float
+    alarm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence for the person: a default that was taken, something ignored, something to look at."""
+
+    text: str
+
+
+Event = RunBegan | GroupBegan | BatchBegan | CellMeasured | StepEnded | DriftSeen | Said | bench.Event
+Observer = Callable[[Event], None]
+
+
+def nobody(event: Event) -> None:
+    """The observer who does not listen."""

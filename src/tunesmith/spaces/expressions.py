@@ -1,0 +1,234 @@
+"""Arithmetic and conditions over names, as a user writes them in a file: parsed by a whitelist, never by `eval`.
+
+Numbers, words, truth values and lists of them; `+ - * / // % **`, comparisons (chained too), `in`, `and or not`,
+`a if condition else b`, `WorkGroup[0]`, and the functions in `FUNCTIONS`. Everything is bounded: the text, the number
+of its parts, and every number on the way, so that no expression can take long or fill the memory.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tunesmith.records import UserError, Value, freeze
+
+LONGEST_TEXT = 2000
+MOST_PARTS = 400
+DEEPEST = 60
+LARGEST = 2**63 - 1
+"""Of a whole number on the way, either sign: what a size or an address can be."""
+
+
+def ceil_div(dividend: int, divisor: int) -> int:
+    """The quotient, rounded up."""
+    return -(-dividend // divisor)
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The least multiple that is not below the value."""
+    return ceil_div(value, multiple) * multiple
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "abs": abs,
+    "ceil_div": ceil_div,
+    "len": len,
+    "log2": math.log2,
+    "max": max,
+    "min": min,
+    "round_up": round_up,
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression that was found well-formed; `names` are the values that it needs."""
+
+    text: str
+    place: str
+    names: frozenset[str]
+    _tree: ast.expr = field(repr=False, compare=False)
+
+    @staticmethod
+    def parse(text: object, place: str) -> Expression:
+        """Read an expression from a file (a plain number is one too); raises UserError at `place`."""
+        if not isinstance(text, (str, int, float)):
+            raise UserError(place, f"{text!r} is not an expression", f"write one such as {_EXAMPLE!r}")
+        written = str(text).strip()
+        tree = _parsed(written, place)
+        parts = list(ast.walk(tree))
+        if len(parts) > MOST_PARTS:
+            raise UserError(place, f"the expression has {len(parts)} parts", f"use at most {MOST_PARTS}")
+        _check(tree, place, depth=0)
+        called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
+        names = frozenset(part.id for part in parts if isinstance(part, ast.Name) and id(part) not in called)
+        return Expression(written, place, names, tree)
+
+    def evaluate(self, values: Mapping[str, Value]) -> Value:
+        """The value where each name stands for `values[name]`; raises UserError at the expression's place."""
+        try:
+            return freeze(_value(self._tree, values))
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+            given = ", ".join(f"{name} = {_shown(values.get(name))}" for name in sorted(self.names)) or "no names"
+            raise UserError(
+                self.place, f"{self.text!r} has no value with {given}: {_why(error)}", "mend the expression"
+            ) from error
+
+    def truth(self, values: Mapping[str, Value]) -> bool:
+        """Whether it holds: anything but zero, false or empty."""
+        return bool(self.evaluate(values))
+
+    def integer(self, values: Mapping[str, Value], least: int = 0) -> int:
+        """Its value as a whole number that is not below `least`; raises UserError for anything else."""
+        value = self.evaluate(values)
+        if not isinstance(value, (int, float)) or value != int(value) or value < least:
+            kind = "a positive whole number" if least == 1 else f"a whole number from {least}"
+            raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
+        return int(value)
+
+
+def _parsed(text: str, place: str) -> ast.expr:
+    if len(text) > LONGEST_TEXT:
+        raise UserError(place, f"the expression has {len(text)} characters", f"use at most {LONGEST_TEXT}")
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else "too deeply nested, or not text"
+        raise UserError(
+            place, f"{text[:80]!r} is not an expression: {reason}", f"write one such as {_EXAMPLE!r}"
+        ) from None
+
+
+def _check(part: ast.AST, place: str, depth: int) -> None:
+    """Refuse whatever is not in the tables below, before anything is evaluated."""
+    if depth > DEEPEST:
+        raise UserError(place, "the expression is too deeply nested", f"use at most {DEEPEST} levels")
+    match part:
+        case ast.Constant(value):
+            allowed = isinstance(value, str) or (isinstance(value, (int, float)) and _within(value))
+        case ast.BinOp(op=sign) | ast.UnaryOp(op=sign):
+            allowed = type(sign) in _OPERATORS
+        case ast.Compare(ops=signs):
+            allowed = all(type(sign) in _COMPARISONS for sign in signs)
+        case ast.Call(func=ast.Name(id=name), keywords=[]):
+            allowed = name in FUNCTIONS
+        case _:
+            allowed = isinstance(part, _OTHER_PARTS)
+    if not allowed:
+        text = ast.unparse(part)[:60] if isinstance(part, ast.expr) else type(part).__name__
+        raise UserError(place, f"{text!r} is not allowed in an expression", _remedy())
+    for inner in ast.iter_child_nodes(part):
+        if isinstance(inner, ast.expr):
+            _check(inner, place, depth + 1)
+
+
+def _value(part: ast.expr, values: Mapping[str, Value]) -> Any:
+    match part:
+        case ast.Constant(value):
+            return value
+        case ast.Name(id=name):
+            return values[name]
+        case ast.List(items) | ast.Tuple(items):
+            return tuple(_value(item, values) for item in items)
+        case ast.BoolOp(op=ast.And(), values=terms):
+            return all(_value(term, values) for term in terms)
+        case ast.BoolOp(values=terms):
+            return any(_value(term, values) for term in terms)
+        case ast.UnaryOp(op=sign, operand=operand):
+            return _OPERATORS[type(sign)](_value(operand, values))
+        case ast.BinOp(left, sign, right):
+            return _bounded(_OPERATORS[type(sign)](_number(_value(left, values)), _number(_value(right, values))))
+        case ast.Compare(left, signs, rights):
+            return _compare(_value(left, values), signs, rights, values)
+        case ast.IfExp(condition, then, otherwise):
+            return _value(then if _value(condition, values) else otherwise, values)
+        case ast.Subscript(whole, index):
+            return _item(_value(whole, values), _value(index, values))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return _bounded(FUNCTIONS[name](*(_value(argument, values) for argument in arguments)))
+    raise TypeError(f"{type(part).__name__} has no value")
+
+
+def _compare(left: Any, signs: Sequence[ast.cmpop], rights: Sequence[ast.expr], values: Mapping[str, Value]) -> bool:
+    for sign, right in zip(signs, rights, strict=True):
+        following = _value(right, values)
+        if not _COMPARISONS[type(sign)](left, following):
+            return False
+        left = following
+    return True
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{_shown(value)} is not a number")
+    return value
+
+
+def _within(value: Any) -> bool:
+    return not isinstance(value, (int, float)) or (math.isfinite(value) and abs(value) <= LARGEST)
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, complex) or not _within(value):
+        raise OverflowError("a number on the way is too large")
+    return value
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """Refuses a large result before computing it."""
+    if isinstance(base, int) and abs(exponent) * max(1, abs(base).bit_length() - 1) > 64 and abs(base) > 1:
+        raise OverflowError("a number on the way is too large")
+    return base**exponent
+
+
+def _item(whole: Any, index: Any) -> Any:
+    if not isinstance(whole, tuple):
+        raise TypeError(f"{_shown(whole)} is not a list")
+    return whole[index]
+
+
+def _why(error: Exception) -> str:
+    return f"nothing is called {error.args[0]}" if isinstance(error, KeyError) else str(error)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _remedy() -> str:
+    return (
+        f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {', '.join(FUNCTIONS)}"
+    )
+
+
+_EXAMPLE = "ceil_div(M, 16) * WorkGroup[0]"
+
+_OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+    ast.USub: lambda value: -_number(value),
+    ast.UAdd: lambda value: +_number(value),
+    ast.Not: operator.not_,
+}
+
+_COMPARISONS: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, whole: item in whole,
+    ast.NotIn: lambda item, whole: item not in whole,
+}
+
+_OTHER_PARTS = (ast.Name, ast.List, ast.Tuple, ast.BoolOp, ast.IfExp, ast.Subscript)

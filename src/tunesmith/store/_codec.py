@@ -1,0 +1,141 @@
+"""Measurements, solutions and targets as columns and JSON texts, and back. Nothing is pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Cost,
+    Estimate,
+    Measurement,
+    Outcome,
+    Problem,
+    ProblemType,
+    Solution,
+    Target,
+)
+
+from ._entry import Entry
+
+
+def pack(samples: Sequence[float]) -> bytes:
+    """Seconds as consecutive little-endian IEEE 754 binary64, eight bytes a sample, in the order taken."""
+    return struct.pack(f"<{len(samples)}d", *samples)
+
+
+def unpack(blob: bytes) -> tuple[float, ...]:
+    """The inverse of `pack`; raises struct.error when the length is no multiple of eight."""
+    return struct.unpack(f"<{len(blob) // 8}d", blob)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def storable(text: str) -> str:
+    """`text` with lone surrogates escaped: a compiler's log need not be Unicode, and must not cost the measurement."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def solution_to_json(solution: Solution) -> str:
+    parts = {
+        "type": solution.type.to_json(),
+        "kernel": solution.kernel,
+        "configuration": solution.configuration.to_json(),
+    }
+    return json.dumps(parts, sort_keys=True)
+
+
+def solution_from_json(text: str) -> Solution:
+    raw = json.loads(text)
+    return Solution(ProblemType.from_json(raw["type"]), raw["kernel"], Configuration.from_json(raw["configuration"]))
+
+
+def target_to_json(target: Target) -> str:
+    return json.dumps(asdict(target), sort_keys=True)
+
+
+def target_from_json(text: str) -> Target:
+    return Target(**json.loads(text))
+
+
+def documents_of(entry: Entry) -> dict[str, str]:
+    """The three documents that an entry's row refers to, by column."""
+    return {
+        "solution": solution_to_json(entry.solution),
+        "problem": entry.problem.to_json(),
+        "target": target_to_json(entry.target),
+    }
+
+
+def row_of(entry: Entry, documents: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of one measurement; `documents` gives the digest of each document by column."""
+    measurement = entry.measurement
+    estimate = measurement.estimate
+    return {
+        "key": entry.key,
+        "round": entry.round,
+        "identity": entry.identity,
+        "problem_type": entry.problem.type.name,
+        **documents,
+        "toolchain": storable(entry.toolchain),
+        "outcome": measurement.outcome.value,
+        "reason": storable(measurement.reason),
+        "detail": storable(measurement.detail),
+        "seconds": estimate.seconds if estimate else None,
+        "low": estimate.low if estimate else None,
+        "high": estimate.high if estimate else None,
+        "count": estimate.count if estimate else None,
+        "samples": pack(measurement.samples),
+        "raced": int(measurement.raced),
+        "facts": json.dumps([asdict(facts) for facts in measurement.facts]),
+        "compile_seconds": measurement.cost.compile,
+        "verify_seconds": measurement.cost.verify,
+        "timing_seconds": measurement.cost.timing,
+        "started": measurement.started,
+    }
+
+
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
+    """The inverse of `row_of` for the measurement's own columns."""
+    return Measurement(
+        outcome=Outcome(row["outcome"]),
+        reason=row["reason"],
+        detail=row["detail"],
+        samples=unpack(row["samples"]),
+        estimate=_estimate_of(row),
+        raced=bool(row["raced"]),
+        facts=tuple(CompiledFacts(**facts) for facts in json.loads(row["facts"])),
+        cost=Cost(row["compile_seconds"], row["verify_seconds"], row["timing_seconds"]),
+        started=row["started"],
+    )
+
+
+def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
+    """SQLite keeps a NaN as NULL, so it is the count that says whether there is an estimate."""
+    if row["count"] is None:
+        return None
+    seconds, low, high = (math.nan if row[name] is None else row[name] for name in ("seconds", "low", "high"))
+    return Estimate(seconds, low, high, row["count"])
+
+
+def entry_of(row: Mapping[str, Any]) -> Entry:
+    """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
+    return Entry(
+        key=row["key"],
+        round=row["round"],
+        identity=row["identity"],
+        solution=solution_from_json(row["solution"]),
+        problem=Problem.from_json(row["problem"]),
+        target=target_from_json(row["target"]),
+        toolchain=row["toolchain"],
+        measurement=measurement_of(row),
+    )

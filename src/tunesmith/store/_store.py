@@ -1,0 +1,212 @@
+"""The store: what was measured, appended and never changed."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
+from sqlalchemy.dialects import sqlite
+
+from tunesmith.records import Cost, Measurement, Outcome, Problem
+
+from . import _codec
+from ._database import Database
+from ._entry import Entry
+from ._runs import Run, RunEnd, RunStart, StepRecord
+from ._schema import documents, measurements, run_events, steps
+
+CHUNK = 500
+"""Keys a query: below every SQLite's limit of variables. Rows a page when entries are read."""
+
+_SOLUTION, _PROBLEM, _TARGET = (documents.alias(name) for name in ("solution_text", "problem_text", "target_text"))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How often something did not run, and one example of what was said about it."""
+
+    problem_type: str
+    outcome: Outcome
+    reason: str
+    count: int
+    example: str
+
+
+class Store:
+    """An append-only SQLite file of measurements, unique by (key, round), with the runs that made them.
+
+    Safe for several processes at once; a killed process loses nothing committed (`_database.Database` says how). Not to
+    be carried across a fork. Every method raises UserError when the file is damaged, locked for long or out of room.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database, self._clock = database, clock
+
+    @staticmethod
+    def open(path: Path | str) -> Store:
+        """Open a store, made with its folder if it is not there; UserError for what is no store of this version."""
+        return Store(Database(Path(path)))
+
+    @property
+    def path(self) -> Path:
+        return self._database.path
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def commit(self, entries: Iterable[Entry]) -> int:
+        """Append entries in one transaction, all or none; those whose (key, round) is there already are left out.
+
+        Returns how many were new. When it returns, they are safe from a kill of this process.
+        """
+        texts: dict[str, str] = {}
+        rows: list[dict[str, Any]] = []
+        for entry in entries:
+            parts = {column: (_codec.digest(text), text) for column, text in _codec.documents_of(entry).items()}
+            texts.update(parts.values())
+            rows.append(_codec.row_of(entry, {column: digest for column, (digest, _) in parts.items()}))
+        if not rows:
+            return 0
+
+        def append(connection: Connection) -> int:
+            known = sqlite.insert(documents).on_conflict_do_nothing(index_elements=["digest"])
+            connection.execute(known, [{"digest": digest, "text": text} for digest, text in texts.items()])
+            once = sqlite.insert(measurements).on_conflict_do_nothing(index_elements=["key", "round"])
+            return connection.execute(once, rows).rowcount
+
+        return self._database.write(append)
+
+    def find(self, keys: Iterable[str], round: str) -> dict[str, Measurement]:  # noqa: A002  (the entry's word)
+        """The measurements of this round that are there, by key."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Measurement] = {}
+        for start in range(0, len(wanted), CHUNK):
+            chosen = measurements.c.key.in_(wanted[start : start + CHUNK])
+            rows = self._rows(select(measurements).where(chosen, measurements.c.round == round))
+            with self._database.decoding():
+                found.update((row["key"], _codec.measurement_of(row)) for row in rows)
+        return found
+
+    def entries(
+        self, problem_type: str = "", round_prefix: str = "", outcomes: Collection[Outcome] = ()
+    ) -> Iterator[Entry]:
+        """Entries in the order of their commits; an empty filter lets everything through."""
+        query = _whole(_filters(problem_type, round_prefix, outcomes)).order_by(measurements.c.id).limit(CHUNK)
+        last = 0
+        while rows := self._rows(query.where(measurements.c.id > last)):
+            last = rows[-1]["id"]
+            for row in rows:
+                with self._database.decoding():
+                    entry = _codec.entry_of(row)
+                yield entry
+
+    def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, Entry]:
+        """The entry with the smallest median for each problem that anything ran on, over all devices in the store."""
+        filters = [*_filters(problem_type, round_prefix, (Outcome.OK,)), measurements.c.seconds.is_not(None)]
+        place = func.row_number().over(
+            partition_by=measurements.c.problem, order_by=(measurements.c.seconds, measurements.c.id)
+        )
+        ranked = select(measurements.c.id, place.label("place")).where(*filters).subquery()
+        firsts = select(ranked.c.id).where(ranked.c.place == 1)
+        rows = self._rows(_whole([measurements.c.id.in_(firsts)]).order_by(measurements.c.id))
+        with self._database.decoding():
+            return {entry.problem: entry for entry in map(_codec.entry_of, rows)}
+
+    def failures(self, problem_type: str = "", round_prefix: str = "") -> list[Failure]:
+        """What did not run, counted by reason, the most frequent first."""
+        columns = (measurements.c.problem_type, measurements.c.outcome, measurements.c.reason)
+        count = func.count().label("count")
+        query = (
+            select(*columns, count, func.min(measurements.c.detail).label("example"))
+            .where(*_filters(problem_type, round_prefix, ()), measurements.c.outcome != Outcome.OK.value)
+            .group_by(*columns)
+            .order_by(count.desc(), *columns)
+        )
+        rows = self._rows(query)
+        with self._database.decoding():
+            return [
+                Failure(row["problem_type"], Outcome(row["outcome"]), row["reason"], row["count"], row["example"])
+                for row in rows
+            ]
+
+    def cost(self) -> Cost:
+        """Wall seconds spent on everything in the store."""
+        spent = (measurements.c.compile_seconds, measurements.c.verify_seconds, measurements.c.timing_seconds)
+        with self._database.reading() as connection:
+            sums = connection.execute(select(*(func.total(column) for column in spent))).one()
+        return Cost(*sums)
+
+    def begin_run(self, start: RunStart) -> str:
+        """Note that a run begins; returns its id, for `record_step` and `end_run`."""
+        run = uuid.uuid4().hex
+        self._event(run, "begin", start.to_json())
+        return run
+
+    def end_run(self, run: str, end: RunEnd) -> None:
+        self._event(run, "end", end.to_json())
+
+    def runs(self) -> list[Run]:
+        """Every run in the order in which they began. One that was killed has no end."""
+        rows = self._rows(select(run_events).order_by(run_events.c.id))
+        runs: dict[str, Run] = {}
+        with self._database.decoding():
+            for row in rows:
+                if row["kind"] == "begin":
+                    runs[row["run"]] = Run(row["run"], row["time"], RunStart.from_json(row["payload"]))
+                else:
+                    begun = runs[row["run"]]
+                    end = RunEnd.from_json(row["payload"])
+                    runs[row["run"]] = Run(begun.id, begun.started, begun.start, row["time"], end)
+        return list(runs.values())
+
+    def record_step(self, run: str, step: StepRecord) -> None:
+        payload = {"run": run, "payload": step.to_json()}
+        self._database.write(lambda connection: connection.execute(insert(steps), [payload]))
+
+    def steps(self, run: str) -> list[StepRecord]:
+        """The steps of a run in the order in which they were recorded."""
+        rows = self._rows(select(steps).where(steps.c.run == run).order_by(steps.c.id))
+        with self._database.decoding():
+            return [StepRecord.from_json(row["payload"]) for row in rows]
+
+    def _event(self, run: str, kind: str, payload: str) -> None:
+        row = {"run": run, "kind": kind, "time": self._clock(), "payload": payload}
+        self._database.write(lambda connection: connection.execute(insert(run_events), [row]))
+
+    def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
+        with self._database.reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _filters(problem_type: str, round_prefix: str, outcomes: Collection[Outcome]) -> list[ColumnElement[bool]]:
+    columns = measurements.c
+    filters: list[ColumnElement[bool]] = []
+    if problem_type:
+        filters.append(columns.problem_type == problem_type)
+    if round_prefix:
+        filters.append(func.substr(columns.round, 1, len(round_prefix)) == round_prefix)
+    if outcomes:
+        filters.append(columns.outcome.in_([outcome.value for outcome in outcomes]))
+    return filters
+
+
+def _whole(filters: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """Measurements with their documents' texts in place of the digests."""
+    texts = {"solution": _SOLUTION, "problem": _PROBLEM, "target": _TARGET}
+    own = [column for column in measurements.c if column.name not in texts]
+    query = select(*own, *(text.c.text.label(name) for name, text in texts.items())).where(*filters)
+    for name, text in texts.items():
+        query = query.join(text, measurements.c[name] == text.c.digest)
+    return query

@@ -1,0 +1,34 @@
+"""OpenCL's devices by selector: what the compiler and the device of one process share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+OWN_VENDORS = Path(sys.prefix, "etc", "tunesmith", "OpenCL", "vendors")
+"""Where `scripts/ensure_opencl` puts the ICD file of a driver that it installed without root."""
+
+
+def platforms() -> list[Any]:
+    """Every platform; [] when no driver is installed.
+
+    The loader in PyOpenCL's wheel reads /etc/OpenCL/vendors, or the folder that OCL_ICD_VENDORS names.
+    """
+    if OWN_VENDORS.is_dir() and any(OWN_VENDORS.iterdir()):
+        os.environ.setdefault("OCL_ICD_VENDORS", str(OWN_VENDORS))
+    try:
+        return list(cl.get_platforms())
+    except cl.LogicError:
+        return []
+
+
+@cache
+def context(selector: str) -> Any:
+    """This process's context for the device that `OpenCL:platform:device` names; LookupError when there is none."""
+    _, platform, device = selector.split(":")
+    return cl.Context([platforms()[int(platform)].get_devices()[int(device)]])

@@ -1,0 +1,15 @@
+"""Toolchains by language."""
+
+from tunesmith.records import Registry
+
+from ._base import Toolchain
+
+TOOLCHAINS: Registry[Toolchain] = Registry(
+    "toolchain",
+    {
+        "OpenCL": "tunesmith.toolchains.opencl:OpenCLToolchain",
+        "CUDA": "tunesmith.toolchains.nvrtc:NvrtcToolchain",
+        "Triton": "tunesmith.toolchains.triton:TritonToolchain",
+        "fake": "tunesmith.toolchains.fake:FakeToolchain",
+    },
+)

@@ -1,0 +1,79 @@
+"""CUDA C++ through NVRTC, to machine code for one architecture. Needs neither a GPU nor its driver.
+
+By `cuda.bindings` rather than `cuda.core.Program`, which loads the driver in releases before 1.0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tunesmith.records import Binary, Module, Target
+
+from ._base import CompileError, Toolchain
+from ._cubin import cubin_facts
+
+REMEDY = "pip install 'cuda-core[cu13]' (or [cu12], as the driver has it)"
+
+
+class NvrtcToolchain(Toolchain):
+    """`Module.options` are NVRTC's own (`-DTILE=64`, `--use_fast_math`); the architecture and C++17 are added."""
+
+    language = "CUDA"
+
+    def unavailable(self) -> str | None:
+        try:
+            self._release()
+        except ImportError as error:
+            return f"{error}: {REMEDY}"
+        except RuntimeError as error:  # cuda.bindings is there, the compiler's library is not
+            return f"NVRTC cannot be loaded ({error}): {REMEDY}"
+        return None
+
+    def version(self, target: Target) -> str:
+        return f"NVRTC {self._release()}"
+
+    def compile(self, module: Module, target: Target) -> Binary:
+        options = [f"--gpu-architecture={target.architecture}", "--std=c++17", *module.options]
+        cubin = _compile(module.text, options)
+        return Binary(module.digest(), self.language, cubin, cubin_facts(cubin, module.entries, target.architecture))
+
+    def _release(self) -> str:
+        from cuda.bindings import nvrtc
+
+        major, minor = _checked(nvrtc.nvrtcVersion())
+        return f"{major}.{minor}"
+
+
+def _compile(text: str, options: list[str]) -> bytes:
+    from cuda.bindings import nvrtc
+
+    (program,) = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], []))
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = _fetch(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            raise CompileError(_reason(status), log.rstrip(b"\0").decode(errors="replace"))
+        return _fetch(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _fetch(program: Any, size_of: Any, copy: Any) -> bytes:
+    """What the bindings write into a buffer of ours; they take `bytes` and fill it in place."""
+    (size,) = _checked(size_of(program))
+    buffer = bytes(size + 2)  # Python shares its bytes of length 0 and 1, which must not be written
+    _checked(copy(program, buffer))
+    return buffer[:size]
+
+
+def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of a call, whose first element is its status."""
+    status, *values = answer
+    if status.value:
+        raise CompileError(_reason(status), "")
+    return tuple(values)
+
+
+def _reason(status: Any) -> str:
+    """`NVRTC_ERROR_COMPILATION` -> `compilation`."""
+    return str(status.name).removeprefix("NVRTC_ERROR_").lower().replace("_", " ")

@@ -1,0 +1,96 @@
+"""OpenCL C, compiled by the device's own driver."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pyopencl as cl
+
+from tunesmith.records import Binary, CompiledFacts, Module, Target
+
+from ._base import CompileError, Toolchain
+from ._opencl_devices import context
+
+
+class OpenCLToolchain(Toolchain):
+    """The driver's compiler. The payload is the source with its options, as JSON.
+
+    A driver's program binary is not used: PoCL compiles to machine code only at the first launch, and NVIDIA's binary
+    is PTX, so both keep a cache of their own by source and options; for other drivers PyOpenCL keeps one. Loading the
+    payload in a second process therefore costs milliseconds (`devices.opencl` says what must be equal for that).
+    """
+
+    language = "OpenCL"
+
+    def unavailable(self) -> str | None:
+        """Never: the compiler is part of the driver that the target was found with."""
+        return None
+
+    def version(self, target: Target) -> str:
+        return f"OpenCL C of {target.driver}"
+
+    def compile(self, module: Module, target: Target) -> Binary:
+        try:
+            here = context(target.selector)
+        except LookupError as error:
+            raise CompileError("no device", f"{target.selector} is not there any more") from error
+        options = (*module.options, *(("-cl-nv-verbose",) if target.architecture.startswith("sm_") else ()))
+        payload = json.dumps({"source": module.text, "options": options}).encode()
+        program = build(here, payload)
+        device = here.devices[0]
+        told = parse_nvidia_log(program.get_build_info(device, cl.program_build_info.LOG))
+        facts = tuple(_facts(program, entry, device, told) for entry in module.entries)
+        return Binary(module.digest(), self.language, payload, facts)
+
+
+def build(here: Any, payload: bytes) -> Any:
+    """A payload's program, built for the device of the context `here`; raises CompileError with the build log."""
+    raw = json.loads(payload)
+    with warnings.catch_warnings():
+        # Some drivers write a log for every build, which PyOpenCL takes for a warning.
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        try:
+            return cl.Program(here, raw["source"]).build(options=list(raw["options"]))
+        except cl.Error as error:
+            raise CompileError(_REASONS.get(error.code, "build failed"), str(error)) from error
+
+
+def parse_nvidia_log(log: str) -> Mapping[str, tuple[int, int]]:
+    """Registers and spilled bytes (stores plus loads) a work-item, by entry, from what `-cl-nv-verbose` prints.
+
+    The log names an entry ("Compiling entry function 'f'"), then its spills, then its registers. {} for other drivers.
+    """
+    facts = {}
+    for entry, rest in re.findall(r"entry function '(\w+)'(.*?)(?=entry function '|\Z)", log, re.DOTALL):
+        registers = re.search(r"Used (\d+) registers", rest)
+        spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", rest)
+        if registers:
+            facts[entry] = int(registers[1]), int(spills[1]) + int(spills[2]) if spills else 0
+    return facts
+
+
+def _facts(program: Any, entry: str, device: Any, told: Mapping[str, tuple[int, int]]) -> CompiledFacts:
+    info = cl.kernel_work_group_info
+    try:
+        kernel = cl.Kernel(program, entry)
+    except cl.Error as error:
+        raise CompileError("no such entry", f"the source has no kernel {entry!r}") from error
+    registers, spills = told.get(entry, (None, None))
+    return CompiledFacts(
+        entry,
+        registers,
+        spills,
+        local_bytes=kernel.get_work_group_info(info.LOCAL_MEM_SIZE, device),
+        max_work_group_size=kernel.get_work_group_info(info.WORK_GROUP_SIZE, device),
+    )
+
+
+_REASONS: dict[int, str] = {
+    cl.status_code.COMPILER_NOT_AVAILABLE: "no compiler",
+    cl.status_code.OUT_OF_HOST_MEMORY: "out of memory",
+    cl.status_code.INVALID_BUILD_OPTIONS: "invalid build options",
+}

@@ -1,0 +1,148 @@
+"""Triton, ahead of time: a jit function with its types and constants, to machine code for a Target. Needs no GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Target, UserError, Value
+
+from ._base import CompileError, Toolchain
+from ._cubin import cubin_facts
+
+REMEDY = "pip install 'triton>=3.4'"
+
+REASONS = {"CompilationError": "source rejected", "PTXASError": "assembler failed"}
+"""By the class that Triton raises; anything else is the compiler's own failure."""
+
+
+class TritonToolchain(Toolchain):
+    """Compiles `Module.python`. `Module.constants` holds everything else that Triton has to know:
+
+    - `signature`: (parameter, type) pairs in the function's order, types as Triton writes them (`*fp32`, `i32`,
+      `tensordesc<fp32[1,32,64]>`, `constexpr`);
+    - `constexprs`: (parameter, value) pairs, one for every `constexpr`;
+    - `divisible_by_16`: parameters (addresses, sizes) that the caller promises to be multiples of 16; optional;
+    - every other name is an option of Triton's backend (`num_warps`, `num_stages`).
+
+    The binary's metadata says how the launch differs from the plan's arguments: `dynamic_shared_bytes`; `threads`;
+    `tensor_maps`, a (swizzle, block) pair for each descriptor as it must be encoded; `tensor_map_sizes`, whether each
+    descriptor is followed by its shape (int32) and strides (int64); `null_pointers`, how many end the list.
+    After `make_tensordesc_arg` in Triton's `backends/nvidia/driver.py`, the same from 3.4 to 3.9.
+    """
+
+    language = "Triton"
+
+    def unavailable(self) -> str | None:
+        try:
+            import triton
+        except ImportError as error:
+            return f"{error}: {REMEDY}"
+        if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 4):
+            return f"Triton {triton.__version__} has no host-side descriptors: {REMEDY}"
+        return None
+
+    def version(self, target: Target) -> str:
+        import triton
+
+        return f"Triton {triton.__version__}"
+
+    def compile(self, module: Module, target: Target) -> Binary:
+        function = jit_function(module.python)
+        with _quiet_private_cache():
+            compiled = _compile(function, module.constants, target)
+        payload = next((compiled.asm[kind] for kind in ("cubin", "hsaco") if kind in compiled.asm), None)
+        if payload is None:
+            raise CompileError("no machine code", f"Triton made {', '.join(compiled.asm)} for {target.architecture}")
+        metadata = _metadata(compiled.metadata, target)
+        return Binary(module.digest(), self.language, payload, _facts(payload, module, metadata, target), metadata)
+
+
+def jit_function(name: str) -> Any:
+    """The function named `package.module:name` or `path/file.py:name`. Raises UserError when it is not there."""
+    place, _, attribute = name.rpartition(":")
+    try:
+        loaded = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        return getattr(loaded, attribute)
+    except (ImportError, AttributeError, OSError) as error:
+        raise UserError(name, f"no such jit function ({error})", "name it package.module:name or file.py:name") from error
+
+
+def _from_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def _pairs(constants: Configuration, name: str) -> dict[str, Any]:
+    return dict(constants.get(name, ()))  # type: ignore[call-overload, no-any-return]
+
+
+def _compile(function: Any, constants: Configuration, target: Target) -> Any:
+    import triton
+    from triton.compiler import ASTSource
+
+    signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
+    places = {name: (index,) for index, name in enumerate(signature)}
+    attributes = {places[name]: [["tt.divisibility", 16]] for name in _names(constants.get("divisible_by_16", ()))}
+    # Triton 3.10 turns contraction to FMA off by default; pinned here so that every release compiles the same program.
+    options = {"enable_fp_fusion": True} | constants.without(("signature", "constexprs", "divisible_by_16"))
+    try:
+        source = ASTSource(function, signature, constexprs, attributes)
+        return triton.compile(source, target=_gpu_target(target), options=options)
+    except Exception as error:  # a compiler in development: whatever it raises is this candidate's result
+        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), f"{type(error).__name__}: {error}") from error
+
+
+def _names(value: Value) -> Iterator[str]:
+    yield from (str(name) for name in value) if isinstance(value, tuple) else ()
+
+
+def _gpu_target(target: Target) -> Any:
+    from triton.backends.compiler import GPUTarget
+
+    if target.architecture.startswith("sm_"):
+        return GPUTarget("cuda", int(target.architecture.removeprefix("sm_").rstrip("af")), 32)
+    return GPUTarget("hip", target.architecture, target.sub_group_size)
+
+
+@contextlib.contextmanager
+def _quiet_private_cache() -> Iterator[None]:
+    """Triton keeps what it compiles under the user's home and prints what fails: here it leaves no trace of either."""
+    from triton import knobs
+
+    with tempfile.TemporaryDirectory() as folder, knobs.cache.scope(), contextlib.redirect_stdout(io.StringIO()):
+        knobs.cache.dir = folder
+        yield
+
+
+def _metadata(raw: Any, target: Target) -> Configuration:
+    scratch = getattr(raw, "global_scratch_size", 0) or 0
+    if scratch:
+        raise CompileError("global scratch", f"{scratch} bytes a work-group; make descriptors on the host instead")
+    maps: list[Mapping[str, Any]] = getattr(raw, "tensordesc_meta", None) or []
+    return Configuration(
+        {
+            "dynamic_shared_bytes": int(raw.shared),
+            "threads": int(raw.num_warps) * _gpu_target(target).warp_size,
+            "tensor_maps": tuple((int(one["swizzle"]), tuple(one["block_size"])) for one in maps),
+            "tensor_map_sizes": True,
+            "null_pointers": 2,  # the global and the profiling scratch, both unused
+        }
+    )
+
+
+def _facts(payload: bytes, module: Module, metadata: Configuration, target: Target) -> tuple[CompiledFacts, ...]:
+    shared, threads = metadata.integer("dynamic_shared_bytes"), metadata.integer("threads")
+    if target.architecture.startswith("sm_"):
+        return cubin_facts(payload, module.entries, target.architecture, shared)
+    return tuple(CompiledFacts(entry, local_bytes=shared, max_work_group_size=threads) for entry in module.entries)

@@ -1,0 +1,114 @@
+"""Processes may share a store, and may be killed while they write to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, Target
+from tunesmith.store import Entry, Store
+
+GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
+TARGET = Target(
+    "fake", "fake:0", "a fake device", "CPU", "none", "1.0", 4, 256, 32768, 1 << 30, 1 << 28, 1 << 20, 8, True
+)
+
+
+def entry(key: str, seconds: float) -> Entry:
+    solution = Solution(GEMM, "tiled", Configuration({"Tile": 8}))
+    measurement = Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1))
+    return Entry(key, "screen", "identity", solution, Problem(GEMM, (8, 8, 1, 8)), TARGET, "compiler 1", measurement)
+
+
+def _writer(path: Path, mark: float, start, told) -> None:  # type: ignore[no-untyped-def]
+    start.wait()  # both open a file that is not there yet, at once
+    with Store.open(path) as store:
+        told.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
+
+
+def test_two_processes_that_write_the_same_keys_leave_each_once(tmp_path: Path):
+    spawn = multiprocessing.get_context("spawn")
+    start, told = spawn.Barrier(2), spawn.Queue()
+    writers = [spawn.Process(target=_writer, args=(tmp_path / "s", mark, start, told)) for mark in (1.0, 2.0)]
+    for writer in writers:
+        writer.start()
+    new = dict(told.get(timeout=60) for _ in writers)
+    for writer in writers:
+        writer.join(60)
+    with Store.open(tmp_path / "s") as store:
+        kept = [found.measurement.samples[0] for found in store.entries()]
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert len(kept) == 150
+    assert {mark: kept.count(mark) for mark in (1.0, 2.0)} == new, "each process was told truly which were new"
+
+
+HOLDER = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+print("holding", flush=True)
+sys.stdin.readline()
+other.execute("COMMIT")
+"""
+
+
+def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(tmp_path: Path):
+    with Store.open(tmp_path / "s") as store, ThreadPoolExecutor(1) as pool:
+        command = [sys.executable, "-c", HOLDER, str(tmp_path / "s")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "holding\n"
+            commit = pool.submit(store.commit, [entry("a", 1.0)])
+            with pytest.raises(TimeoutError):
+                commit.result(timeout=0.3)
+            assert store.find(["a"], "screen") == {}
+            process.stdin.write("let go\n")
+            process.stdin.flush()
+            assert commit.result() == 1
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_store_processes import entry
+from tunesmith.store import Store
+store = Store.open(sys.argv[1])
+key = int(sys.argv[2])
+while True:
+    store.commit([entry(f"{{key}}/{{part}}", float(key)) for part in range(3)])
+    print(key, flush=True)
+    key += 1
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(tmp_path: Path):
+    chance = random.Random(7)
+    program = WRITER.format(tests=str(Path(__file__).parent))
+    said: set[int] = set()
+    for life in range(6):
+        command = [sys.executable, "-c", program, str(tmp_path / "s"), str(1000 * life)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(chance.randrange(1, 12)):
+                said.add(int(process.stdout.readline()))
+            os.kill(process.pid, signal.SIGKILL)
+            said.update(int(line) for line in process.stdout if line.endswith("\n"))
+    with Store.open(tmp_path / "s") as store:
+        kept = [found.key for found in store.entries()]
+    parts: dict[int, int] = {}
+    for key in kept:
+        number = int(key.split("/")[0])
+        parts[number] = parts.get(number, 0) + 1
+    assert said <= set(parts), "every commit that was reported is there"
+    assert set(parts.values()) == {3}, "a commit is there whole or not at all"
+    assert len(parts) - len(said) <= 6, "at most the commit under way at each kill was not reported"
