@@ -173,8 +173,9 @@ def test_cost_adds_up_what_everything_took(store: Store):
 
 
 STEP = StepRecord(
-    GEMM.name, 0, 3, "BenchmarkForkParameters", "VectorWidth", 4, 3, 2, {"local memory": 2}, {},
-    (Winner(Configuration({"Tile": (8, 8), "Flag": True}), Configuration({"VectorWidth": 4}), True),), 1, 2.5,
+    GEMM.name, 0, 3, "BenchmarkForkParameters", "03_BF_VectorWidth", 4, 3, 3, 2, {"local memory": 2}, {},
+    (Winner(Configuration({"Tile": (8, 8), "Flag": True}), Configuration({"VectorWidth": 4}), True),), 1,
+    ("the last: it did not run",), (), 2.5,
 )  # fmt: skip
 
 

@@ -1,1 +1,3 @@
 """tunesmith: tune once, ship the logic, launch the best kernel."""
+
+__version__ = "0.1.0"

@@ -17,7 +17,7 @@ class WorkerReady:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLost:
-    """A process ended while it worked on a job, or was ended for its silence: `cause` is a signal's name or "timeout"."""
+    """A process ended at a job, or was ended for its silence: `cause` is a signal's name or "timeout"."""
 
     pid: int
     cause: str

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -71,10 +72,8 @@ class Child:
 
     def send(self, message: object) -> None:
         """Say something; a child that is dead already is noticed when its answer is awaited."""
-        try:
+        with suppress(OSError):
             self.connection.send(message)
-        except OSError:
-            pass
 
     def receive(self) -> object | None:
         """The next message; None when the child is gone."""
@@ -90,19 +89,15 @@ class Child:
         `patience` seconds are left to a child that is dying already, so that the cause found is its own. An idle child
         is killed like any other: it has nothing to lose, and its driver's clean-up may hang.
         """
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
         self.connection.close()
         if self._held >= 0:
             os.close(self._held)
             self._held = -1
-        try:
+        with suppress(ProcessLookupError):
             # Also when it ended by itself: a compiler that it started may go on in its group.
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         status = self._process.wait()
         return signal.Signals(-status).name if status < 0 else f"exit {status}"
 

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from tunesmith.devices import Device, LaunchError, Program
-from tunesmith.problems import OPERATIONS, Array
+from tunesmith.devices import Device, LaunchError, Prepared, Program
+from tunesmith.problems import OPERATIONS
 from tunesmith.records import Binary, Cost, Measurement, Outcome, Plan, Problem, UserError
 
 from ._arena import Arenas
+from ._cases import Cases
 from ._job import Policy
 from ._messages import At, Candidate, Done, Interleave, Measure
-from ._timing import Take, interleave, time_plan
-from ._verify import Case, Wrong, verify
+from ._timing import Take, Timed, interleave, time_plan
+from ._verify import Wrong, verify
 from .faults import reached
 from .statistics import median_interval
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
 """Seconds: some hundred times the resolution of the events of the two kinds."""
 _MOST_EXECUTIONS = 256
-_CASES_BYTES = 1 << 30
-_PROGRAMS = 64
+_KEPT_PROGRAMS = 64
+OUT_OF_MEMORY = "out of memory"
 
 
 class Stand:
@@ -42,32 +41,185 @@ class Stand:
         self._arenas = Arenas(device, policy.cold)
 
     def measure(self, request: Measure) -> Done:
-        """Verify and time; whatever goes wrong is in the measurement."""
-        watch = _Ledger()
-        with watch.outcome(self._device):
-            wrong = self._verified(request.candidate, 0, watch)
-            if wrong:
-                watch.found(Outcome.WRONG_RESULT, wrong.reason, wrong.detail)
-            else:
-                with watch.spending("timing"), self._taking(request.candidate) as take:
+        """Verify one candidate and time it; whatever goes wrong is in the measurement."""
+        ledger = _Ledger()
+        with ledger.recording(), ExitStack() as held:
+            if self._verified(request.candidate, 0, ledger):
+                with ledger.spending("timing"):
+                    take = held.enter_context(self._taking(request.candidate))
                     self._tell(At("timing"))
                     reached("timing")
-                    watch.timed(time_plan(take, self._policy, request.race_above, time.perf_counter))
-        return Done((watch.measurement(),), 0 if watch.poisoned else None)
+                    ledger.timed = time_plan(take, self._policy, request.race_above, time.perf_counter)
+        return Done((ledger.measurement(),), 0 if ledger.poisoned else None)
 
     def interleave(self, request: Interleave) -> Done:
-        """Time candidates of one problem in blocks; one that fails is left out and the others go on."""
+        """Verify candidates of one problem and time them in blocks; when one fails, the others start again."""
         ledgers = [_Ledger() for _ in request.candidates]
         takes: dict[int, Take] = {}
-        with _closing() as close:
-            for index, (candidate, ledger) in enumerate(zip(request.candidates, ledgers, strict=True)):
-                with ledger.outcome(self._device):
-                    wrong = self._verified(candidate, index, ledger)
-                    if wrong:
-                        ledger.found(Outcome.WRONG_RESULT, wrong.reason, wrong.detail)
-                        continue
-                    takes[index] = close.enter(self._taking(candidate))
-                if ledger.poisoned:
+        with ExitStack() as held:
+            for index, candidate in enumerate(request.candidates):
+                with ledgers[index].recording():
+                    if self._verified(candidate, index, ledgers[index]):
+                        takes[index] = held.enter_context(self._taking(candidate))
+            while takes and not any(ledger.poisoned for ledger in ledgers):
+                failed = self._in_blocks(takes, ledgers)
+                if failed is None:
                     break
-            ...
-        raise NotImplementedError
+                del takes[failed]
+        poisoned = next((index for index, ledger in enumerate(ledgers) if ledger.poisoned), None)
+        return Done(tuple(ledger.measurement() for ledger in ledgers), poisoned)
+
+    def _in_blocks(self, takes: dict[int, Take], ledgers: Sequence[_Ledger]) -> int | None:
+        """Fill the ledgers with aligned samples, or answer which candidate failed."""
+        indices, now = list(takes), 0
+
+        def enter(place: int) -> None:
+            nonlocal now
+            now = indices[place]
+            self._tell(At("timing", now))
+            reached("timing")
+
+        began = time.perf_counter()
+        finished = False
+        with ExitStack() as trouble:
+            trouble.enter_context(_Recorder(lambda: ledgers[now]))
+            blocks = interleave([takes[index] for index in indices], self._policy, time.perf_counter, enter)
+            finished = True
+        if not finished:
+            return now
+        for index, samples in zip(indices, blocks, strict=True):
+            ledgers[index].timed = Timed(samples, median_interval(samples), raced=False)
+            ledgers[index].spent["timing"] += (time.perf_counter() - began) / len(indices)
+        return None
+
+    def _verified(self, candidate: Candidate, index: int, ledger: _Ledger) -> bool:
+        if not candidate.verify:
+            return True
+        with ledger.spending("verify"):
+            for problem, plan in candidate.bound.checks:
+                self._tell(At("preparing", index))
+                self._cases.get(problem)
+                self._tell(At("verifying", index))
+                reached("verifying")
+                ledger.wrong = self._check(candidate.binaries, problem, plan)
+                if ledger.wrong:
+                    return False
+        return True
+
+    def _check(self, binaries: Sequence[Binary], problem: Problem, plan: Plan) -> Wrong | None:
+        programs, case = self._load(binaries), self._cases.get(problem)
+        try:
+            return verify(self._device, programs, plan, case)
+        except LaunchError as error:
+            if error.reason != OUT_OF_MEMORY:
+                raise
+        # What is kept for the next candidates must not be the reason why this one has no room.
+        self._arenas.clear()
+        return verify(self._device, programs, plan, case)
+
+    @contextmanager
+    def _taking(self, candidate: Candidate) -> Iterator[Take]:
+        device, problem, plan = self._device, candidate.problem, candidate.bound.timed
+        operands = OPERATIONS[problem.type.operation].operands(problem)
+        arena = self._arenas.get(problem, operands, lambda: self._cases.inputs(problem))
+        programs = self._load(candidate.binaries)
+        workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
+        try:
+            prepared = [device.prepare(plan, programs, one, workspace) for one in arena.sets]
+            yield Rotation(device, prepared)
+        finally:
+            if workspace is not None:
+                device.release(workspace)
+
+    def _load(self, binaries: Sequence[Binary]) -> list[Program]:
+        return [self._program(binary) for binary in binaries]
+
+    def _program(self, binary: Binary) -> Program:
+        if binary.module not in self._programs:
+            self._programs[binary.module] = self._device.load(binary)
+            if len(self._programs) > _KEPT_PROGRAMS:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(binary.module)
+        return self._programs[binary.module]
+
+
+class Rotation:
+    """Takes one sample: the same plan on set after set, as many executions as make a sample long enough to time."""
+
+    def __init__(self, device: Device, prepared: Sequence[Prepared]) -> None:
+        self._device, self._sets = device, itertools.cycle(prepared)
+        self._shortest = _SHORTEST_SAMPLE[device.target.kind]
+        self._executions = 1
+
+    def __call__(self) -> float:
+        total = self._device.time([next(self._sets) for _ in range(self._executions)])
+        each = max(total / self._executions, 1e-9)
+        if total < self._shortest:
+            self._executions = min(_MOST_EXECUTIONS, math.ceil(self._shortest / each))
+        return each
+
+
+@dataclass
+class _Ledger:
+    """What happened to one candidate, as it happens."""
+
+    started: float = field(default_factory=time.time)
+    spent: dict[str, float] = field(default_factory=lambda: {"verify": 0.0, "timing": 0.0})
+    wrong: Wrong | None = None
+    failure: tuple[str, str] | None = None
+    poisoned: bool = False
+    timed: Timed | None = None
+
+    @contextmanager
+    def spending(self, what: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[what] += time.perf_counter() - began
+
+    def recording(self) -> _Recorder:
+        return _Recorder(lambda: self)
+
+    def measurement(self) -> Measurement:
+        cost = Cost(verify=self.spent["verify"], timing=self.spent["timing"])
+        if self.failure:
+            return Measurement(Outcome.LAUNCH_ERROR, *self.failure, cost=cost, started=self.started)
+        if self.wrong:
+            wrong = self.wrong
+            return Measurement(Outcome.WRONG_RESULT, wrong.reason, wrong.detail, cost=cost, started=self.started)
+        if self.timed is None:
+            return Measurement(Outcome.LAUNCH_ERROR, "not run", "another candidate broke the device", cost=cost)
+        timed = self.timed
+        return Measurement(
+            Outcome.OK,
+            samples=timed.samples,
+            estimate=timed.estimate,
+            raced=timed.raced,
+            cost=cost,
+            started=self.started,
+        )
+
+
+class _Recorder:
+    """Turns whatever is raised inside into a failure in a ledger; only a mistake of the user's goes on."""
+
+    def __init__(self, ledger: Callable[[], _Ledger]) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, UserError) or not isinstance(error, Exception):
+            return False
+        ledger = self._ledger()
+        if isinstance(error, LaunchError):
+            ledger.failure, ledger.poisoned = (error.reason, error.detail), error.poisoned
+        elif isinstance(error, MemoryError):
+            ledger.failure = (OUT_OF_MEMORY, f"on the host: {error}")
+        else:
+            ledger.failure = ("unexpected exception", traceback.format_exc(limit=-3).strip())
+        return True

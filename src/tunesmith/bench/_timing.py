@@ -36,7 +36,7 @@ class Timed:
 
 
 class _Stopwatch:
-    """What was spent since it was made: wall or device seconds, whichever is more (a fake device's cost no wall time)."""
+    """What was spent since it was made: wall or device seconds, whichever is more (a fake device's cost no wall)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._since, self._device = clock, clock(), 0.0

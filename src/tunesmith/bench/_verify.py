@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -185,9 +186,7 @@ def _padding(operand: Operand, after: _After) -> Wrong | None:
     return Wrong("wrote outside the output", f"{operand.name}: {where}")
 
 
-def _unwritten(
-    device: Device, programs: Sequence[Program], plan: Plan, case: Case, after: _After
-) -> Wrong | None:
+def _unwritten(device: Device, programs: Sequence[Program], plan: Plan, case: Case, after: _After) -> Wrong | None:
     for operand in case.operands:
         if operand.role != "out":
             continue
@@ -215,7 +214,7 @@ def _value(case: Case, operand: Operand, after: _After) -> Wrong | None:
     if expected is None or 0 in operand.shape:
         return None
     words = after.storage(operand.name).view(f"u{itemsize(operand.dtype)}")
-    got = in_float64(operand.dtype, logical(operand, words)[expected.where])
+    got = in_float64(operand.dtype, logical(operand, words)[cast(Any, expected.where)])
     # Written so that a NaN on either side counts as wrong.
     wrong = ~(np.abs(got - expected.value) <= expected.bound)
     if not wrong.any():
@@ -237,4 +236,4 @@ def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
 def _indices(shape: tuple[int, ...], where: tuple[object, ...]) -> list[NDArray[np.intp]]:
     """For each axis of the whole array, the index of every element of `array[where]`."""
     axes = np.meshgrid(*(np.arange(extent) for extent in shape), indexing="ij", sparse=True)
-    return [np.broadcast_to(axis, shape)[where] for axis in axes]
+    return [np.broadcast_to(axis, shape)[cast(Any, where)] for axis in axes]

@@ -22,7 +22,7 @@ VARIABLE = "TUNESMITH_FAULT"
 POINTS = ("compiling", "probing", "verifying", "timing", "reporting", "committing", "writing")
 
 
-class Fault(Exception):
+class FaultError(Exception):
     """The action `raise`."""
 
 
@@ -69,7 +69,7 @@ def _hang(point: str) -> None:
 
 
 def _raise(point: str) -> NoReturn:
-    raise Fault(point)
+    raise FaultError(point)
 
 
 _ACTIONS: dict[str, Callable[[str], None]] = {

@@ -26,7 +26,9 @@ def median_interval(samples: Sequence[float]) -> Estimate:
     The number of samples below the true median is Binomial(n, 1/2), so the interval from the d-th smallest to the
     d-th largest misses it with probability 2 P(Binomial(n, 1/2) < d); d is the largest that keeps this within 5 %.
     With fewer than six samples the interval is their whole range and covers the median with probability 1 - 2^(1-n)
-    only, which `count` tells. Source: W. J. Conover, Practical Nonparametric Statistics, 3.2. ValueError without samples.
+    only, which `count` tells. ValueError without samples.
+
+    Source: W. J. Conover, Practical Nonparametric Statistics, section 3.2.
     """
     if not samples:
         raise ValueError("no samples, no median")

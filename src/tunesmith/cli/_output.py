@@ -16,7 +16,7 @@ console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]
 Device = Annotated[
     str | None,
-    typer.Option("--device", help="Part of a device's name, or its selector from `tunesmith devices`.", show_default=False),
+    typer.Option("--device", help="Selector of a device, or part of its name.", show_default=False),
 ]
 MaxSize = Annotated[
     int | None,

@@ -38,6 +38,8 @@ FIND_SECONDS, TRIAL_SECONDS = 60.0, 180.0
 
 SELECTOR_VARIABLE = "TUNESMITH_DEVICE"
 
+_COMMAND = (sys.executable, "-m", "tunesmith.devices._trial")
+
 
 def environment(cache_dir: Path) -> dict[str, str]:
     """Variables for a process that compiles or times, to be set before it loads a driver.
@@ -125,9 +127,10 @@ def _trial(api: str, selector: str) -> str:
 
 def _ask(seconds: float, *arguments: str) -> tuple[Any, str]:
     """What `_trial.py` answers in a process of its own, and how that process failed."""
-    command = [sys.executable, "-m", "tunesmith.devices._trial", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [*_COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL
+        )
     except subprocess.TimeoutExpired:
         return "", f"took more than {seconds:.0f} s"
     if done.returncode < 0:
@@ -143,10 +146,10 @@ def _found(raw: dict[str, Any]) -> Found:
     return Found(**raw, target=Target(**target) if target else None)
 
 
-def _rank(found: Found) -> tuple[int, str]:
+def _rank(found: Found) -> int:
     if found.target is None:
-        return 3, ""
-    return (2 if found.problem else 1 if found.target.kind == "CPU" else 0), ""
+        return 3
+    return 2 if found.problem else 1 if found.target.kind == "CPU" else 0
 
 
 def _matches(target: Target, wanted: str) -> bool:

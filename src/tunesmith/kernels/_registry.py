@@ -15,6 +15,7 @@ KERNELS: Registry[Kernel] = Registry(
     {
         "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
+        "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },
 )
 """The order counts: where a configuration leaves open which family is meant, the first that fits is taken."""

@@ -3,7 +3,7 @@
 from tunesmith.records import Registry
 
 from ._base import Array, Expected, Operation
-from ._keys import Key, unknown_key
+from ._keys import Key, shown, unknown_key
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
 
 OPERATIONS: Registry[Operation] = Registry(
@@ -21,5 +21,6 @@ __all__ = [
     "clamp",
     "exact_sizes",
     "range_sizes",
+    "shown",
     "unknown_key",
 ]

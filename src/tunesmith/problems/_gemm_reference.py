@@ -91,7 +91,7 @@ class _Sample:
 
 
 def spread(extent: int, count: int) -> NDArray[np.intp]:
-    """`count` places of `extent`, ascending: the first, the last, and one in each equal part between.
+    """At most `count` places of `extent`, ascending: the first, the last, and one in each equal part between.
 
     Where in its part a place lies follows the golden ratio, so that places fall on every position within a tile
     instead of always the same one.
@@ -103,7 +103,7 @@ def spread(extent: int, count: int) -> NDArray[np.intp]:
     parts = np.arange(count)
     places = ((parts + parts * _GOLDEN % 1.0) * (extent / count)).astype(np.intp)
     places[0], places[-1] = 0, extent - 1
-    return places
+    return np.unique(places)
 
 
 def _matrices(

@@ -9,7 +9,10 @@ from tunesmith.records import Configuration, Problem, Rejection, Value
 
 
 class Judge(Protocol):
-    """Legality, derived values, identity and work, for one problem type on one target. Pure: same question, same answer."""
+    """Legality, derived values, identity and work, for one problem type on one target.
+
+    Pure: the same question has the same answer. It may be asked often, so an implementation should remember.
+    """
 
     def rejections(self, config: Configuration) -> Sequence[Rejection]:
         """Why this configuration can never run; empty when it can."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel, family_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
@@ -33,12 +34,21 @@ class FamilyJudge:
         return Solution(self.problem_type, family.name, config.only(known))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return self.family(config).derived(config)
+        try:
+            return self.family(config).derived(config)
+        except LookupError:
+            return {}
 
     def work(self, problem: Problem) -> float:
         return self._operation.flops(problem)
 
     def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
+        try:
+            language = self.family(config).language
+        except LookupError as error:
+            return (Rejection("no such kernel", str(error)),)
+        if language not in APIS[self.target.api].languages:
+            return (Rejection("language", f"{self.target.name} is reached through {self.target.api}, not {language}"),)
         return tuple(self.family(config).rejections(config, self.problem_type, self.target))
 
     def _rejections_for(self, config: Configuration, problem: Problem) -> tuple[Rejection, ...]:

@@ -74,7 +74,8 @@ class RecordedMeasure:
         """Every cell once; see `protocol.Measure`."""
         cells = [(config, problem) for group in groups for config in group for problem in problems]
         legal = self._legal(dict.fromkeys(cells))
-        known = self._known(legal, racing)
+        known = self.lookup(legal, racing)
+        self.ledger.reused += len(known)
         missing = [cell for cell in legal if cell not in known]
         self._begin(len(legal), len(legal) - len(missing))
         if missing:
@@ -100,9 +101,17 @@ class RecordedMeasure:
             return next(iter(found.values()))
         return self._run([[cell]], round_, racing=False)[cell]
 
-    def measurement(self, cell: Cell) -> Measurement | None:
-        """What the store knows of a cell, the best-sampled first."""
-        return self._known([cell], racing=True).get(cell)
+    def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
+        """What the store knows: the best-sampled measurement of each cell, a crash that came later above all.
+
+        Without `racing`, those that were stopped early do not count.
+        """
+        keys = dict.fromkeys(self.key(cell) for cell in cells)
+        found: dict[str, Measurement] = {}
+        for round_ in (RACE, FULL, RACE + RECHECK, FULL + RECHECK):
+            serving = self.store.find(keys, round_)
+            found.update({key: m for key, m in serving.items() if racing or not m.raced})
+        return {cell: found[self.key(cell)] for cell in cells if self.key(cell) in found}
 
     def key(self, cell: Cell) -> str:
         """The store's key of a cell."""
@@ -124,17 +133,6 @@ class RecordedMeasure:
 
     def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
         return [(config, problem) for config, problem in cells if not self.judge.rejections_for(config, problem)]
-
-    def _known(self, cells: Sequence[Cell], racing: bool) -> dict[Cell, Measurement]:
-        """The best-sampled measurement of each cell in the store that serves, a later crash above all."""
-        keys = {self.key(cell): None for cell in cells}
-        found: dict[str, Measurement] = {}
-        for round_ in (RACE, FULL, RACE + RECHECK, FULL + RECHECK):
-            serving = self.store.find(keys, round_)
-            found.update({key: m for key, m in serving.items() if racing or not m.raced})
-        known = {cell: found[self.key(cell)] for cell in cells if self.key(cell) in found}
-        self.ledger.reused += len(known)
-        return known
 
     def _begin(self, cells: int, reused: int) -> None:
         self.observe(events.BatchBegan(self.purpose, cells, reused))

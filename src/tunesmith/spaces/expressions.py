@@ -90,6 +90,13 @@ class Expression:
             raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
         return int(value)
 
+    def number(self, values: Mapping[str, Value]) -> float:
+        """Its value as a number; raises UserError for anything else."""
+        value = self.evaluate(values)
+        if not isinstance(value, (int, float)):
+            raise UserError(self.place, f"{self.text!r} is {_shown(value)}", "it must give a number")
+        return float(value)
+
 
 def _parsed(text: str, place: str) -> ast.expr:
     if len(text) > LONGEST_TEXT:

@@ -92,8 +92,9 @@ class Winner:
 class StepRecord:
     """What one step of one size group did, for `tunesmith show`.
 
-    `name` says what was varied ("NumLoadsCoalescedA, NumLoadsCoalescedB"), `lineages` and `candidates` how many went
-    in and were measured, `rejected` and `failed` count those that did not run by reason, `seconds` is wall time.
+    `name` says what was varied ("03_BF_NumLoadsCoalescedA"). `lineages` went in, `survivors` came out; `candidates`
+    were legal, over all lineages; `rejected` and `failed` count by reason what did not run; `dropped` and `notes` are
+    sentences on each lineage that ended here and on whatever else a person should know. `seconds` is wall time.
     """
 
     problem_type: str
@@ -102,12 +103,15 @@ class StepRecord:
     phase: str
     name: str
     lineages: int
+    survivors: int
     candidates: int
     problems: int
     rejected: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     winners: tuple[Winner, ...] = ()
     ties: int = 0
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
     def to_json(self) -> str:
@@ -122,4 +126,5 @@ class StepRecord:
             Winner(Configuration.from_json(lineage), Configuration.from_json(chosen), tie)
             for lineage, chosen, tie in raw["winners"]
         )
-        return StepRecord(**{**raw, "winners": winners})
+        sentences = {name: tuple(raw[name]) for name in ("dropped", "notes")}
+        return StepRecord(**{**raw, **sentences, "winners": winners})

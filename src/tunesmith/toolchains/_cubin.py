@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from tunesmith.records import CompiledFacts
 
@@ -30,7 +29,9 @@ class _Section:
     size: int
 
 
-def cubin_facts(cubin: bytes, entries: Sequence[str], architecture: str, shared_bytes: int = 0) -> tuple[CompiledFacts, ...]:
+def cubin_facts(
+    cubin: bytes, entries: Sequence[str], architecture: str, shared_bytes: int = 0
+) -> tuple[CompiledFacts, ...]:
     """One record for each of `entries`; `shared_bytes` is what every launch adds to the static shared memory.
 
     The stack frame counts as spills, as in CUDA's local memory: it also holds arrays that were indexed at run time.
@@ -76,7 +77,8 @@ def _thread_limit(cubin: bytes, sections: dict[str, _Section], entry: str) -> in
     info = sections.get(f".nv.info.{entry}")
     for code, payload in _attributes(cubin, info) if info else ():
         if code in (MAX_THREADS, REQUIRED_THREADS):
-            return prod(struct.unpack_from("<3I", payload))
+            x, y, z = struct.unpack_from("<3I", payload)
+            return int(x * y * z)
     return None
 
 

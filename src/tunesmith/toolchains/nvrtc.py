@@ -35,7 +35,11 @@ class NvrtcToolchain(Toolchain):
     def compile(self, module: Module, target: Target) -> Binary:
         options = [f"--gpu-architecture={target.architecture}", "--std=c++17", *module.options]
         cubin = _compile(module.text, options)
-        return Binary(module.digest(), self.language, cubin, cubin_facts(cubin, module.entries, target.architecture))
+        try:
+            facts = cubin_facts(cubin, module.entries, target.architecture)
+        except ValueError as error:
+            raise CompileError("missing entry", str(error)) from error
+        return Binary(module.digest(), self.language, cubin, facts)
 
     def _release(self) -> str:
         from cuda.bindings import nvrtc

@@ -71,7 +71,9 @@ def jit_function(name: str) -> Any:
         loaded = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
         return getattr(loaded, attribute)
     except (ImportError, AttributeError, OSError) as error:
-        raise UserError(name, f"no such jit function ({error})", "name it package.module:name or file.py:name") from error
+        raise UserError(
+            name, f"no such jit function ({error})", "name it package.module:name or file.py:name"
+        ) from error
 
 
 def _from_file(path: Path) -> Any:
@@ -84,7 +86,7 @@ def _from_file(path: Path) -> Any:
 
 
 def _pairs(constants: Configuration, name: str) -> dict[str, Any]:
-    return dict(constants.get(name, ()))  # type: ignore[call-overload, no-any-return]
+    return dict(constants.get(name, ()))  # type: ignore[arg-type]  # pairs, by the contract of `TritonToolchain`
 
 
 def _compile(function: Any, constants: Configuration, target: Target) -> Any:
@@ -95,12 +97,14 @@ def _compile(function: Any, constants: Configuration, target: Target) -> Any:
     places = {name: (index,) for index, name in enumerate(signature)}
     attributes = {places[name]: [["tt.divisibility", 16]] for name in _names(constants.get("divisible_by_16", ()))}
     # Triton 3.10 turns contraction to FMA off by default; pinned here so that every release compiles the same program.
-    options = {"enable_fp_fusion": True} | constants.without(("signature", "constexprs", "divisible_by_16"))
+    options = {"enable_fp_fusion": True, **constants.without(("signature", "constexprs", "divisible_by_16"))}
     try:
         source = ASTSource(function, signature, constexprs, attributes)
         return triton.compile(source, target=_gpu_target(target), options=options)
     except Exception as error:  # a compiler in development: whatever it raises is this candidate's result
-        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), f"{type(error).__name__}: {error}") from error
+        raise CompileError(
+            REASONS.get(type(error).__name__, "compiler failed"), f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _names(value: Value) -> Iterator[str]:

@@ -47,29 +47,31 @@ def longs(*values: int) -> tuple[Argument, ...]:
     return tuple(ScalarArgument(value, "int64") for value in values)
 
 
-def output(gemm: Gemm) -> tuple[Argument, ...]:
-    """The arguments that the macro `OUTPUT_PARAMETERS` of `common.cl.j2` declares."""
-    scalars = (ScalarArgument(gemm.alpha, gemm.dtype), ScalarArgument(gemm.beta, gemm.dtype))
-    c = OperandArgument("C")
-    if not gemm.use_beta:
-        return (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), scalars[0])
-    return (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), scalars[0], c, *longs(gemm.ldc, gemm.stride_c), scalars[1])
+def output(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> tuple[Argument, ...]:
+    """Where a kernel leaves its sums: in D, or with a global split in the workspace. See `common.cl.j2`."""
+    if global_split > 1:
+        return (partial_sums, *longs(gemm.m, gemm.m * gemm.n))
+    return _final(gemm)
 
 
-def partial_output(gemm: Gemm, partial_sums: WorkspaceArgument) -> tuple[Argument, ...]:
-    """What takes the place of `output` in a launch that leaves sums in the workspace."""
-    return (partial_sums, *longs(gemm.m, gemm.m * gemm.n))
-
-
-def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> Launch:
-    """D = alpha (sum of the partial sums, in order) + beta C."""
-    return Launch(
+def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> tuple[Launch, ...]:
+    """With a global split, the launch that follows: D = alpha (sum of the partial sums, in order) + beta C."""
+    if global_split == 1:
+        return ()
+    launch = Launch(
         module=0,
         entry="sum_of_splits",
         grid=(-(-gemm.m * gemm.n // REDUCTION_ITEMS), 1, gemm.batch),
         work_group=(REDUCTION_ITEMS, 1, 1),
-        arguments=(partial_sums, *output(gemm), *integers(gemm.m, gemm.n)),
+        arguments=(*_final(gemm), partial_sums, *integers(gemm.m, gemm.n)),
     )
+    return (launch,)
+
+
+def _final(gemm: Gemm) -> tuple[Argument, ...]:
+    d = (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), ScalarArgument(gemm.alpha, gemm.dtype))
+    c = (OperandArgument("C"), *longs(gemm.ldc, gemm.stride_c), ScalarArgument(gemm.beta, gemm.dtype))
+    return d + c if gemm.use_beta else d
 
 
 def allocations(problem: Problem, plan: Plan) -> Iterator[tuple[str, int]]:

@@ -15,7 +15,6 @@ class Reason(StrEnum):
     THREAD_TILE = "vector width and thread tile"
     TILE_LOADS = "tile loads"
     COALESCED_LOADS = "coalesced loads"
-    VECTOR_ALONG_DEPTH = "vector width and depth"
     DEPTH = "depth"
     REGISTERS = "registers"
     UNROLLED_CODE = "unrolled code"

@@ -30,7 +30,7 @@ class Schedule:
     def of(config: Configuration) -> Schedule:
         items0, items1, local_split = config.integers("WorkGroup")
         tile0, tile1 = config.integers("ThreadTile")
-        depth, loop_unroll = depth_and_unroll(config)
+        depth, loop_unroll = _depth_and_unroll(config)
         return Schedule(
             work_group=(items0, items1),
             local_split=local_split,
@@ -73,7 +73,7 @@ class Schedule:
         }
 
 
-def depth_and_unroll(config: Configuration) -> tuple[int, int]:
+def _depth_and_unroll(config: Configuration) -> tuple[int, int]:
     """DepthU and LoopUnroll, either from the other: DepthU = LoopUnroll x LocalSplitU. 0 means not given."""
     local_split = config.integers("WorkGroup")[2]
     depth, loop_unroll = config.integer("DepthU"), config.integer("LoopUnroll")

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tunesmith.records import Configuration, UserError, Value
 
+from ._intervals import RESOLUTION
 from ._judge import Judge
+from ._lineage import Lineage
+from ._objectives import yardstick
 from ._steps import Fork, Join, Objective, Phases
-from .intervals import RESOLUTION
-from .lineage import Lineage
-from .objectives import yardstick
 
 
 def key_of(config: Configuration, names: Iterable[str], judge: Judge) -> Configuration:

@@ -9,10 +9,10 @@ from statistics import fmean
 
 from tunesmith.records import Configuration, Estimate, Problem
 
+from ._intervals import RESOLUTION, faster
 from ._measure import Cell, Table
+from ._objectives import Times, Yardstick, yardstick
 from ._steps import Objective
-from .intervals import RESOLUTION, faster
-from .objectives import Times, Yardstick, yardstick
 
 Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], Table]
 Row = Mapping[Problem, Estimate]
@@ -121,7 +121,7 @@ def settle(
         return faster(costs[one], costs[other], confidence)
 
     may_win = list(costs)
-    if incumbent in costs:
+    if incumbent is not None and incumbent in costs:
         may_win = [config for config in costs if beats(config, incumbent)] or [incumbent]
     fastest = min(may_win, key=lambda config: fmean(costs[config]))
     level = [config for config in costs if not beats(fastest, config)]

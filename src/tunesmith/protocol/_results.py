@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from tunesmith.records import Configuration, Problem, Rejection
 
+from ._candidates import Proposal
+from ._lineage import Lineage
 from ._measure import Table
 from ._steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
-from .candidates import Proposal
-from .lineage import Lineage
-from .winners import Decision
+from ._winners import Decision
 
 NOTHING_RAN = "nothing ran"
 

@@ -10,8 +10,8 @@ from itertools import combinations, product
 from tunesmith.records import Configuration, Problem, Rejection, Value
 
 from ._judge import Judge, first_rejection
+from ._lineage import Lineage
 from ._steps import Benchmark, Fork, Step
-from .lineage import Lineage
 
 Values = tuple[str, tuple[Value, ...]]
 """A parameter's name with its values, in the order of the tuning file."""

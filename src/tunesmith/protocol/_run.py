@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 
 from tunesmith.records import Configuration, Problem, Rejection, UserError
 
+from ._candidates import Proposal, later_values, propose
+from ._joins import best_of_each, check_names, key_of
 from ._judge import Judge
+from ._lineage import Lineage
 from ._measure import Measure, Table
+from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phases
-from .candidates import Proposal, later_values, propose
-from .joins import best_of_each, check_names, key_of
-from .lineage import Lineage
-from .results import NOTHING_RAN, Result, StepResult, Trial, step_names
-from .winners import Contest, Decision, choose
+from ._winners import Contest, Decision, choose
 
 Observe = Callable[[StepResult], None]
 
-_AS_IT_IS = (Configuration(),)
+AS_IT_IS = (Configuration(),)
 """The one choice of a step that measures lineages without varying anything."""
 
 
@@ -92,7 +92,7 @@ class _Bench:
         trials: tuple[Trial, ...] = ()
         table, cells, measured = Table(), 0, lineages
         if not all(lineage.times for lineage in lineages):
-            proposals = [self._propose(lineage, _AS_IT_IS, step.problems) for lineage in lineages]
+            proposals = [self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages]
             table, cells = self._screen(self._rivals(proposals, step.names), step.problems, racing=True)
             trials = tuple(self._tried(proposal, step.problems, table) for proposal in proposals)
             measured = _going_on(trials)
@@ -101,7 +101,7 @@ class _Bench:
 
     def final(self, step: Final, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every distinct survivor on every problem, however slow it is; then the winner of each problem."""
-        trials = self._distinct([self._propose(lineage, _AS_IT_IS, step.problems) for lineage in lineages])
+        trials = self._distinct([self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages])
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         table, cells = self._screen([survivors], step.problems, racing=False)
         decisions = {}

@@ -1,0 +1,23 @@
+"""How fast is it, and is it right: worker processes, verification, timing, statistics, racing, drift."""
+
+from ._bench import Bench
+from ._events import Compiled, Dispatched, Event, Measured, WorkerLost, WorkerReady
+from ._job import Bound, Job, Policy
+from .statistics import Drift, drift, median_interval, paired_log_ratio
+
+__all__ = [
+    "Bench",
+    "Bound",
+    "Compiled",
+    "Dispatched",
+    "Drift",
+    "Event",
+    "Job",
+    "Measured",
+    "Policy",
+    "WorkerLost",
+    "WorkerReady",
+    "drift",
+    "median_interval",
+    "paired_log_ratio",
+]

@@ -1,0 +1,205 @@
+"""The parent's side of compiling: every module once, in processes that may crash or hang."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+from tunesmith.records import Binary, CompiledFacts, Measurement, Outcome, Target, UserError
+
+from ._events import Compiled, Event
+from ._job import Job, Policy
+from ._messages import Built, Compile, Probe, Start
+from ._process import Child, Spawner
+
+_DYING_SECONDS = 5.0
+CRASHED, TIMED_OUT = "compiler crashed", "compiler timed out"
+
+
+@dataclass(eq=False)
+class _Task:
+    """One thing to build, once for all jobs that need it."""
+
+    key: str
+    request: Compile | Probe
+    built: Built | None = None
+    outcome: Outcome = Outcome.OK
+    tried: int = 0
+    charged: bool = False
+
+
+@dataclass(eq=False)
+class _Seat:
+    """A process of the pool and what it is at."""
+
+    child: Child
+    task: _Task | None = None
+    deadline: float = 0.0
+    served: int = field(default=0)
+
+
+class Compilers:
+    """Builds what jobs need. Request jobs, `pump` whenever there is time, and ask for what has become of a job.
+
+    A process that crashed is replaced, and what it was at is tried once more in a fresh one before it is blamed: a
+    program probed before it may have broken the process.
+    """
+
+    def __init__(self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None]) -> None:
+        self._spawner, self._target, self._policy, self._observe = spawner, target, policy, observe
+        self.processes = policy.compile_processes or len(os.sched_getaffinity(0))
+        self._tasks: dict[str, _Task] = {}
+        self._queue: deque[_Task] = deque()
+        self._seats: list[_Seat] = []
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._queue) or any(seat.task for seat in self._seats)
+
+    @property
+    def connections(self) -> list[Connection]:
+        return [seat.child.connection for seat in self._seats if seat.task]
+
+    @property
+    def deadline(self) -> float:
+        return min((seat.deadline for seat in self._seats if seat.task), default=float("inf"))
+
+    def request(self, job: Job) -> int:
+        """See to it that a job is built; how many tasks this adds."""
+        before = len(self._tasks)
+        for module in job.modules:
+            self._add(module.digest(), Compile(module))
+        return len(self._tasks) - before
+
+    def pump(self) -> None:
+        """Collect what is finished, end what takes too long, and hand out what waits. Never blocks for long."""
+        for seat in list(self._seats):
+            if seat.task:
+                self._collect(seat, seat.task)
+        self.hand_out()
+
+    def hand_out(self) -> None:
+        """Give what waits to the processes that have nothing to do."""
+        while self._queue and (free := self._free_seat(self._queue[0])):
+            self._give(free, self._queue.popleft())
+
+    def binaries(self, job: Job) -> tuple[Binary, ...] | Measurement | None:
+        """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
+        tasks = [self._tasks[module.digest()] for module in job.modules]
+        failure = self._failure(tasks)
+        if failure or not all(task.built for task in tasks):
+            return failure
+        binaries = tuple(task.built.binary for task in tasks if task.built and task.built.binary)
+        if not self._target.shares_the_host:
+            return binaries
+        probe = self._probe(job, binaries)
+        return self._failure([probe]) or (binaries if probe.built else None)
+
+    def charge(self, job: Job) -> float:
+        """Seconds that building the job took, as far as no other job has been charged for it."""
+        keys = [*(module.digest() for module in job.modules), _probe_key(job)]
+        tasks = [self._tasks[key] for key in keys if key in self._tasks]
+        due = [task for task in tasks if not task.charged and task.built]
+        for task in due:
+            task.charged = True
+        return sum(task.built.seconds for task in due if task.built)
+
+    def close(self) -> None:
+        for seat in self._seats:
+            seat.child.end()
+        self._seats.clear()
+
+    def _add(self, key: str, request: Compile | Probe) -> _Task:
+        if key not in self._tasks:
+            self._tasks[key] = _Task(key, request)
+            self._queue.append(self._tasks[key])
+        return self._tasks[key]
+
+    def _probe(self, job: Job, binaries: tuple[Binary, ...]) -> _Task:
+        return self._add(_probe_key(job), Probe(binaries, *job.probe))
+
+    def _failure(self, tasks: Sequence[_Task]) -> Measurement | None:
+        for task in tasks:
+            if task.built and task.built.reason:
+                return Measurement(task.outcome, task.built.reason, task.built.detail, started=time.time())
+        return None
+
+    def _free_seat(self, task: _Task) -> _Seat | None:
+        """A seat for a task; a task that is tried again gets a fresh process."""
+        for seat in self._seats:
+            if seat.task is None and not (task.tried and seat.served):
+                return seat
+        idle = next((seat for seat in self._seats if seat.task is None), None)
+        if len(self._seats) >= self.processes:
+            if idle is None:
+                return None
+            self._leave(idle)
+        seat = _Seat(self._spawner.start("tunesmith.bench.compiler"))
+        seat.child.send(Start(self._target, self._policy))
+        self._seats.append(seat)
+        return seat
+
+    def _give(self, seat: _Seat, task: _Task) -> None:
+        seat.task, seat.deadline = task, time.monotonic() + self._policy.compile_timeout_seconds
+        seat.child.send(task.request)
+
+    def _leave(self, seat: _Seat, patience: float = 0.0) -> str:
+        self._seats.remove(seat)
+        return seat.child.end(patience)
+
+    def _collect(self, seat: _Seat, task: _Task) -> None:
+        if seat.child.connection.poll():
+            message = seat.child.receive()
+            if isinstance(message, UserError):
+                raise message
+            if isinstance(message, Built):
+                self._finished(seat, task, message)
+            else:
+                self._died(seat, task, self._leave(seat, _DYING_SECONDS))
+        elif time.monotonic() > seat.deadline:
+            self._leave(seat)
+            self._died(seat, task, "")
+
+    def _finished(self, seat: _Seat, task: _Task, built: Built) -> None:
+        seat.task, seat.served = None, seat.served + 1
+        if built.poisoned:
+            self._leave(seat)
+        is_launch = isinstance(task.request, Probe)
+        self._settle(task, built, Outcome.LAUNCH_ERROR if is_launch else Outcome.COMPILE_ERROR)
+
+    def _died(self, seat: _Seat, task: _Task, cause: str) -> None:
+        """A crash is tried again in a fresh process, a silence only if the process had done something before."""
+        task.tried += 1
+        if task.tried == 1 and (cause or seat.served):
+            self._queue.appendleft(task)
+            return
+        seconds = self._policy.compile_timeout_seconds
+        words = "\n".join(filter(None, [cause, seat.child.last_words()]))
+        is_launch = isinstance(task.request, Probe)
+        if not cause:
+            what = "the first launch of a small problem" if is_launch else "compiling"
+            self._settle(task, Built(seconds, None, TIMED_OUT, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
+        elif is_launch:
+            self._settle(
+                task, Built(0.0, None, cause, f"at the first launch of a small problem\n{words}"), Outcome.CRASH
+            )
+        else:
+            self._settle(task, Built(0.0, None, CRASHED, words), Outcome.COMPILE_ERROR)
+
+    def _settle(self, task: _Task, built: Built, failed: Outcome) -> None:
+        task.built, task.outcome = built, failed if built.reason else Outcome.OK
+        waiting = sum(other.built is None for other in self._tasks.values())
+        self._observe(Compiled(task.key, built.seconds, built.reason, waiting))
+
+
+def facts(binaries: Sequence[Binary]) -> tuple[CompiledFacts, ...]:
+    """What the compiler told of every entry, in the order of the modules."""
+    return tuple(fact for binary in binaries for fact in binary.facts)
+
+
+def _probe_key(job: Job) -> str:
+    return " ".join(["probe", *(module.digest() for module in job.modules), job.probe[1].digest()])

@@ -1,0 +1,59 @@
+"""The process that owns the device: verifies and times what the parent sends, until the parent is gone."""
+
+from __future__ import annotations
+
+import sys
+import time
+from multiprocessing.connection import Connection
+
+from tunesmith.devices import Device, LaunchError, open_device
+from tunesmith.records import UserError
+
+from . import faults
+from ._messages import Broken, Done, Interleave, Measure, Ready, Start
+from ._process import connect_to_parent
+from ._stand import Stand
+
+
+def main(arguments: list[str]) -> None:
+    connection = connect_to_parent(arguments)
+    faults.play("worker")
+    start = connection.recv()
+    device = _opened(start, connection)
+    if device is not None:
+        _serve(Stand(device, start.policy, connection.send), connection)
+
+
+def _opened(start: Start, connection: Connection) -> Device | None:
+    began = time.perf_counter()
+    try:
+        device = open_device(start.target)
+    except (UserError, LaunchError) as error:
+        connection.send(Broken(str(error)))
+        return None
+    connection.send(Ready(time.perf_counter() - began))
+    return device
+
+
+def _serve(stand: Stand, connection: Connection) -> None:
+    while True:
+        try:
+            request = connection.recv()
+        except EOFError:
+            return
+        done = _answer(stand, request)
+        faults.reached("reporting")
+        connection.send(done)
+        if isinstance(done, Done) and done.poisoned is not None:
+            return
+
+
+def _answer(stand: Stand, request: Measure | Interleave) -> Done | UserError:
+    try:
+        return stand.measure(request) if isinstance(request, Measure) else stand.interleave(request)
+    except UserError as error:
+        return error
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,61 @@
+"""`tunesmith plan FILE`: what a run will take."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tunesmith import session
+from tunesmith.report import tables
+
+from ._output import Device, Json, MaxSize, console, print_json
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).", show_default=False)],
+    device: Device = None,
+    max_size: MaxSize = None,
+    calibrate: Annotated[
+        bool, typer.Option(help="Time one configuration to say how many minutes it will take.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Show every step before running: lineages x candidates x sizes, enqueues, the exhaustive product, minutes.
+
+    Counts are given before rejections and after; what is legal later may depend on who wins.
+
+    Example: `tunesmith plan examples/wiki.yaml --max-size 256`
+    """
+    made = session.plan(file, device=device, max_size=max_size, calibrate=calibrate)
+    if as_json:
+        print_json(_document(made))
+    else:
+        console.print(tables.plan(made))
+
+
+def _document(made: session.Plan) -> dict[str, Any]:
+    return {
+        "device": made.target.name,
+        "notes": list(made.notes),
+        "minutes": made.seconds / 60 if made.seconds is not None else None,
+        "groups": [
+            {
+                "name": group.name,
+                "exhaustive": group.forecast.exhaustive,
+                "enqueues_before_rejections": group.forecast.enqueues_before,
+                "enqueues": group.forecast.enqueues_after,
+                "steps": [
+                    {**asdict(before), "phase": before.phase.value, "after_rejections": {
+                        "candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors,
+                    }, "seconds": seconds}
+                    for before, after, seconds in zip(
+                        group.forecast.before, group.forecast.after, group.seconds, strict=True
+                    )
+                ],
+            }
+            for group in made.groups
+        ],
+    }  # fmt: skip

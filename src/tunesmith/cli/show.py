@@ -1,0 +1,30 @@
+"""`tunesmith show DIR`: what a run found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.report import tables
+from tunesmith.session import Summary, summarise
+
+from ._output import Json, console, print_json
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(help="The folder given to `tunesmith tune -o`.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Show winners per step, the table of the final, failures by reason, and what it cost.
+
+    Example: `tunesmith show out`
+    """
+    summary: Summary = summarise(folder)
+    if as_json:
+        print_json(tables.summary_document(summary))
+    else:
+        console.print(tables.summary(summary))
+    if summary.failures:
+        raise typer.Exit(1)

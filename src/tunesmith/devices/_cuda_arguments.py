@@ -1,0 +1,125 @@
+"""A launch's arguments as the bytes that the CUDA driver copies, each at an address of its own."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from tunesmith.records import (
+    Argument,
+    Configuration,
+    LocalArgument,
+    OperandArgument,
+    ScalarArgument,
+    TensorMapArgument,
+    WorkspaceArgument,
+)
+
+from ._base import LaunchError
+
+ALIGNMENT = 64
+"""Bytes, of a tensor map; enough for every other type."""
+
+ELEMENT_TYPES = {
+    "uint8": "UINT8",
+    "uint16": "UINT16",
+    "uint32": "UINT32",
+    "int32": "INT32",
+    "uint64": "UINT64",
+    "int64": "INT64",
+    "float16": "FLOAT16",
+    "float32": "FLOAT32",
+    "float64": "FLOAT64",
+    "bfloat16": "BFLOAT16",
+}
+"""NumPy's name of a type to the driver's, `CU_TENSOR_MAP_DATA_TYPE_...`."""
+
+ELEMENT_BYTES = {"bfloat16": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """The arguments of `cuTensorMapEncodeTiled`: innermost dimension first, strides in bytes and without the first."""
+
+    element_type: str
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    @staticmethod
+    def of(argument: TensorMapArgument, address: int, swizzle: int = 0, block: Sequence[int] = ()) -> TensorMap:
+        """`block` is what one copy fetches, where the compiler cut the argument's own block into several."""
+        size = ELEMENT_BYTES.get(argument.dtype) or np.dtype(argument.dtype).itemsize
+        if argument.strides[-1] != 1:
+            raise LaunchError("tensor map", f"{argument.name}: the last stride is {argument.strides[-1]}, not 1")
+        return TensorMap(
+            element_type=ELEMENT_TYPES[argument.dtype],
+            address=address,
+            shape=tuple(reversed(argument.shape)),
+            strides=tuple(stride * size for stride in reversed(argument.strides[:-1])),
+            box=tuple(reversed(tuple(block) or argument.block)),
+            swizzle=swizzle,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How a binary's kernels differ from the plan's launches, by its metadata; `toolchains.triton` explains each."""
+
+    dynamic_shared_bytes: int = 0
+    tensor_maps: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    tensor_map_sizes: bool = False
+    null_pointers: int = 0
+
+    @staticmethod
+    def of(metadata: Configuration) -> Convention:
+        names = (one.name for one in fields(Convention))
+        return Convention(**metadata.only(names))  # type: ignore[arg-type]  # typed by the toolchain that wrote them
+
+
+def packed(
+    arguments: Sequence[Argument],
+    convention: Convention,
+    address_of: Callable[[OperandArgument | TensorMapArgument | WorkspaceArgument], int],
+    encode: Callable[[TensorMap], bytes],
+) -> Iterator[bytes]:
+    """The kernel's parameters, in order. Raises LaunchError for what a CUDA kernel cannot take."""
+    encodings = iter(convention.tensor_maps)
+    for argument in arguments:
+        match argument:
+            case OperandArgument() | WorkspaceArgument():
+                yield np.uint64(address_of(argument)).tobytes()
+            case ScalarArgument(value, dtype):
+                yield np.array(value, dtype).tobytes()
+            case TensorMapArgument(shape=shape, strides=strides):
+                swizzle, block = next(encodings, (0, ()))
+                yield encode(TensorMap.of(argument, address_of(argument), swizzle, block))
+                if convention.tensor_map_sizes:
+                    yield from (np.int32(extent).tobytes() for extent in shape)
+                    yield from (np.int64(stride).tobytes() for stride in strides)
+            case LocalArgument():
+                raise LaunchError("arguments", "CUDA kernels have no local memory arguments; use Launch.shared_bytes")
+    yield from [bytes(8)] * convention.null_pointers
+
+
+class Parameters:
+    """The bytes of each parameter at an aligned address, and `pointer`, the address of the list of these addresses."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        slots = [-(-len(value) // ALIGNMENT) * ALIGNMENT for value in values]
+        self._storage = ctypes.create_string_buffer(sum(slots) + ALIGNMENT)
+        address = -(-ctypes.addressof(self._storage) // ALIGNMENT) * ALIGNMENT
+        self._addresses = (ctypes.c_void_p * max(1, len(values)))()
+        for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
+            ctypes.memmove(address, value, len(value))
+            self._addresses[index] = address
+            address += slot
+
+    @property
+    def pointer(self) -> int:
+        return ctypes.addressof(self._addresses)

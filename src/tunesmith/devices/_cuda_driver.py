@@ -1,0 +1,53 @@
+"""The CUDA driver by `cuda.bindings.driver`: every call checked, its errors told apart.
+
+The driver's own API and not `cuda.core`: its names have not moved since CUDA 12, it has tensor maps, memsets and
+waits on memory, and a launch costs one call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+from ._base import LaunchError
+
+REMEDY = "pip install cuda-bindings, of the driver's major version"
+
+HARMLESS = {
+    "INVALID_VALUE",
+    "OUT_OF_MEMORY",
+    "INVALID_IMAGE",
+    "NO_BINARY_FOR_GPU",
+    "UNSUPPORTED_PTX_VERSION",
+    "INVALID_HANDLE",
+    "NOT_FOUND",
+    "NOT_READY",
+    "LAUNCH_OUT_OF_RESOURCES",
+    "NOT_SUPPORTED",
+}
+"""Errors after which the context goes on; every other one (illegal address, launch failed, timeout, ECC) sticks to it,
+and with it to the process."""
+
+
+def bindings() -> Any:
+    """`cuda.bindings.driver`; raises ImportError where it is not installed. Loads no driver."""
+    return importlib.import_module("cuda.bindings.driver")
+
+
+def call(function: str, *arguments: Any) -> Any:
+    """What a function of the driver returns beside its status: nothing, a value, or a tuple. Raises LaunchError."""
+    driver = bindings()
+    status, *values = getattr(driver, function)(*arguments)
+    if int(status):
+        raise error(function, status)
+    return values[0] if len(values) == 1 else tuple(values) or None
+
+
+def error(function: str, status: Any) -> LaunchError:
+    """`CUDA_ERROR_ILLEGAL_ADDRESS` becomes the reason "illegal address"."""
+    name = getattr(status, "name", f"CUDA_ERROR_{int(status)}").removeprefix("CUDA_ERROR_")
+    said = ""
+    with contextlib.suppress(Exception):
+        said = bindings().cuGetErrorString(status)[1].decode()
+    return LaunchError(name.lower().replace("_", " "), f"{function}: {said or name}", name not in HARMLESS)

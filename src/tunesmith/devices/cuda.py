@@ -1,0 +1,294 @@
+"""NVIDIA GPUs through the CUDA driver."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.records import (
+    Binary,
+    Launch,
+    Module,
+    OperandArgument,
+    Plan,
+    Target,
+    TensorMapArgument,
+    UserError,
+    WorkspaceArgument,
+    Zero,
+)
+
+from ._api import Api, Found
+from ._base import Bytes, Device, LaunchError, Prepared
+from ._cuda_arguments import Convention, Parameters, TensorMap, packed
+from ._cuda_driver import REMEDY, bindings, call
+from ._cuda_target import cuda_target
+
+ALIGNMENT = 256
+"""Bytes to which the driver aligns memory; no type and no copy engine asks for more."""
+
+SHARED_BYTES_BY_DEFAULT = 48 * 1024
+"""Dynamic shared memory that a kernel gets without asking. Source: CUDA programming guide."""
+
+TENSOR_MAP_BYTES = 128
+
+HELD_BACK = 64
+"""Commands that may wait behind a closed gate; the driver's queue holds about a thousand."""
+
+
+class Cuda(Api):
+    name, languages = "CUDA", ("CUDA", "Triton")
+    trial = Module(
+        "CUDA",
+        'extern "C" __global__ void trial(int *out)\n'
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = i + 1; }\n",
+        ("trial",),
+    )
+
+    def find(self) -> tuple[Found, ...]:
+        try:
+            call("cuInit", 0)
+            count = call("cuDeviceGetCount")
+        except ImportError as missing:
+            return (Found("CUDA", problem=f"cannot be used: {missing}", remedy=REMEDY),)
+        except (LaunchError, RuntimeError) as failed:
+            return (Found("CUDA", problem=f"no NVIDIA driver answers ({failed})", remedy="install NVIDIA's driver"),)
+        if not count:
+            return (Found("CUDA", problem="the driver shows no GPU", remedy="look at CUDA_VISIBLE_DEVICES"),)
+        targets = [cuda_target(ordinal) for ordinal in range(count)]
+        return tuple(Found(target.name, target) for target in targets)
+
+    def open(self, target: Target) -> Device:
+        ordinal = int(target.selector.partition(":")[2])
+        here = self.find()
+        if ordinal >= len(here) or here[ordinal].target is None or here[ordinal].name != target.name:
+            found = ", ".join(one.name for one in here)
+            raise UserError("device", f"{target.selector} is no {target.name} any more", f"found: {found}")
+        return CudaDevice(target, ordinal)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Device memory, or a part of it (`owned` is False), which lives as long as the whole."""
+
+    address: int
+    size: int
+    owned: bool
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A function of a loaded module. `launched`: it ran before, so that no launch has to wait for its code."""
+
+    function: Any
+    shared_bytes: int = SHARED_BYTES_BY_DEFAULT
+    launched: bool = False
+
+    def allow_shared(self, size: int) -> None:
+        if size > self.shared_bytes:
+            attribute = bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            call("cuFuncSetAttribute", self.function, attribute, size)
+            self.shared_bytes = size
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModule:
+    kernels: Mapping[str, Kernel]
+    convention: Convention
+
+
+class CudaPrepared(Prepared):
+    def __init__(self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel]) -> None:
+        self.commands, self.kernels = commands, kernels
+
+    def enqueue(self) -> None:
+        for command in self.commands:
+            command()
+        for kernel in self.kernels:
+            kernel.launched = True
+
+    @property
+    def launched(self) -> bool:
+        return all(kernel.launched for kernel in self.kernels)
+
+
+class CudaDevice(Device):
+    """One GPU: its primary context and one stream of our own. Made current for the thread that opens it."""
+
+    def __init__(self, target: Target, ordinal: int) -> None:
+        self.target = target
+        call("cuInit", 0)
+        self._device = call("cuDeviceGet", ordinal)
+        call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", self._device))
+        self._stream = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+        self._start, self._end = (call("cuEventCreate", 0) for _ in range(2))
+        self._gate = _gate(self._stream)
+        self._memory: set[Memory] = set()
+
+    @property
+    def alignment(self) -> int:
+        return ALIGNMENT
+
+    def allocate(self, size: int) -> Memory:
+        memory = Memory(int(call("cuMemAlloc", max(size, 1))), size, owned=True)
+        self._memory.add(memory)
+        return memory
+
+    def view(self, buffer: Memory, offset: int, size: int) -> Memory:
+        if offset < 0 or offset + size > buffer.size:
+            raise ValueError(f"bytes {offset} to {offset + size} of a buffer of {buffer.size}")
+        return Memory(buffer.address + offset, size, owned=False)
+
+    def write(self, buffer: Memory, data: Bytes, offset: int = 0) -> None:
+        part = self.view(buffer, offset, data.nbytes)
+        host = np.ascontiguousarray(data)
+        if host.nbytes:
+            call("cuMemcpyHtoDAsync", part.address, host.ctypes.data, host.nbytes, self._stream)
+        self.synchronize()
+
+    def read(self, buffer: Memory, size: int, offset: int = 0) -> Bytes:
+        part = self.view(buffer, offset, size)
+        host = np.empty(size, dtype=np.uint8)
+        if size:
+            call("cuMemcpyDtoHAsync", host.ctypes.data, part.address, size, self._stream)
+        self.synchronize()
+        return host
+
+    def wrap(self, array: NDArray[Any]) -> None:
+        return None
+
+    def load(self, binary: Binary) -> LoadedModule:
+        module = call("cuModuleLoadData", binary.payload)
+        entries = [fact.entry for fact in binary.facts]
+        kernels = {entry: Kernel(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
+        return LoadedModule(kernels, Convention.of(binary.metadata))
+
+    def prepare(
+        self, plan: Plan, programs: Sequence[LoadedModule], operands: Mapping[str, Memory], workspace: Memory | None
+    ) -> CudaPrepared:
+        memory = dict(operands) | ({"": workspace} if workspace else {})
+        commands = [self._command(step, programs, memory) for step in plan.steps]
+        launches = [step for step in plan.steps if isinstance(step, Launch)]
+        return CudaPrepared(commands, [programs[step.module].kernels[step.entry] for step in launches])
+
+    def _command(
+        self, step: Zero | Launch, programs: Sequence[LoadedModule], memory: Mapping[str, Memory]
+    ) -> Callable[[], object]:
+        if isinstance(step, Zero):
+            part = self.view(memory[step.operand], step.offset, step.size)
+            return partial(call, "cuMemsetD8Async", part.address, 0, part.size, self._stream)
+
+        def address(argument: OperandArgument | TensorMapArgument | WorkspaceArgument) -> int:
+            if isinstance(argument, WorkspaceArgument):
+                return memory[""].address + argument.offset
+            return memory[argument.name].address
+
+        program = programs[step.module]
+        kernel, convention = program.kernels[step.entry], program.convention
+        shared = step.shared_bytes + convention.dynamic_shared_bytes
+        kernel.allow_shared(shared)
+        parameters = Parameters(list(packed(step.arguments, convention, address, encoded)))
+        return partial(_launch, kernel.function, step, shared, self._stream, parameters)
+
+    def time(self, executions: Sequence[Prepared]) -> float:
+        """Seconds by events. The stream is held until launches have queued up behind the first event, so that short
+        kernels run back to back and not as fast as the host launches them."""
+        prepared = [one for one in executions if isinstance(one, CudaPrepared)]
+        gate = self._gate if self._gate and all(one.launched for one in prepared) else None
+        held = 0
+        if gate:
+            gate.close(self._stream)
+        try:
+            call("cuEventRecord", self._start, self._stream)
+            for execution in prepared:
+                held += len(execution.commands)
+                if gate and held > HELD_BACK:
+                    gate.open()
+                execution.enqueue()
+            call("cuEventRecord", self._end, self._stream)
+        finally:
+            if gate:
+                gate.open()
+        call("cuEventSynchronize", self._end)
+        return float(call("cuEventElapsedTime", self._start, self._end)) * 1e-3
+
+    def synchronize(self) -> None:
+        call("cuStreamSynchronize", self._stream)
+
+    def release(self, *buffers: Memory) -> None:
+        for buffer in buffers:
+            if buffer in self._memory:
+                self._memory.remove(buffer)
+                call("cuMemFree", buffer.address)
+
+    def close(self) -> None:
+        """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
+        with contextlib.suppress(LaunchError):
+            self.release(*tuple(self._memory))
+            call("cuStreamDestroy", self._stream)
+            call("cuDevicePrimaryCtxRelease", self._device)
+
+
+def _launch(function: Any, step: Launch, shared: int, stream: Any, parameters: Parameters) -> None:
+    call("cuLaunchKernel", function, *step.grid, *step.work_group, shared, stream, parameters.pointer, 0)
+
+
+def encoded(tensor_map: TensorMap) -> bytes:
+    """The 128 bytes that a kernel takes by value. Raises LaunchError for what the copy engine cannot do."""
+    driver = bindings()
+    rank = len(tensor_map.shape)
+    made = call(
+        "cuTensorMapEncodeTiled",
+        driver.CUtensorMapDataType[f"CU_TENSOR_MAP_DATA_TYPE_{tensor_map.element_type}"],
+        rank,
+        tensor_map.address,
+        [driver.cuuint64_t(extent) for extent in tensor_map.shape],
+        [driver.cuuint64_t(stride) for stride in tensor_map.strides],
+        [driver.cuuint32_t(extent) for extent in tensor_map.box],
+        [driver.cuuint32_t(1)] * rank,
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle(tensor_map.swizzle),
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    return ctypes.string_at(int(made.getPtr()), TENSOR_MAP_BYTES)
+
+
+class Gate:
+    """A word in host memory on which the stream waits: closed, it holds back whatever is enqueued after it."""
+
+    def __init__(self) -> None:
+        host = call("cuMemHostAlloc", 4, bindings().CU_MEMHOSTALLOC_DEVICEMAP)
+        self._word = ctypes.c_uint32.from_address(int(host))
+        self._word.value = 0
+        self._address = call("cuMemHostGetDevicePointer", host, 0)
+        self._closed = 0
+
+    def close(self, stream: Any) -> None:
+        self._closed += 1
+        at_least = bindings().CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ.value
+        call("cuStreamWaitValue32", stream, self._address, self._closed, at_least)
+
+    def open(self) -> None:
+        self._word.value = self._closed
+
+
+def _gate(stream: Any) -> Gate | None:
+    """None on a device whose streams cannot wait on memory."""
+    try:
+        gate = Gate()
+        gate.close(stream)
+        gate.open()
+        call("cuStreamSynchronize", stream)
+    except LaunchError as refused:
+        if refused.poisoned:
+            raise
+        return None
+    return gate

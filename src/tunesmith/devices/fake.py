@@ -1,0 +1,334 @@
+"""A device that computes with NumPy, keeps time by a model, and can lie, hang and crash: for tests and kill tests.
+
+It knows one kernel, `gemm`. Arguments: D, C, A, B; the sizes M, N, batch, K; for each of D, C, A, B the strides of its
+rows, columns and batches in elements; alpha; beta; and the seconds that one execution is said to take. The module's
+constants may hold `DataType` (NumPy's name), `Fault` (one of FAULTS), `Noise` (standard deviation of the logarithm of
+the time) and `Drift` (relative increase of the time with every execution that was ever timed).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from tunesmith.records import (
+    Binary,
+    Launch,
+    OperandArgument,
+    Plan,
+    ScalarArgument,
+    Target,
+    Zero,
+)
+
+from ._api import Api, Found
+from ._base import Buffer, Bytes, Device, LaunchError, Prepared, Program
+
+ALIGNMENT = 64
+
+
+def fake_target(kind: str = "GPU", compute_units: int = 8) -> Target:
+    """A small device of that kind ("GPU" or "CPU")."""
+    return Target(
+        api="fake",
+        selector=f"fake:{kind}:{compute_units}",
+        name=f"fake {kind}",
+        kind=kind,
+        architecture="fake",
+        driver="1.0",
+        compute_units=compute_units,
+        max_work_group_size=1024,
+        local_memory_bytes=48 * 1024,
+        global_memory_bytes=1 << 30,
+        max_allocation_bytes=1 << 28,
+        last_level_cache_bytes=1 << 18,
+        sub_group_size=32,
+        double_precision=True,
+    )
+
+
+class Fake(Api):
+    """Two devices, always there; hidden from a search that does not name them."""
+
+    name = "fake"
+    languages = ("fake",)
+
+    def find(self) -> tuple[Found, ...]:
+        return tuple(Found(target.name, target) for target in (fake_target("GPU"), fake_target("CPU")))
+
+    def open(self, target: Target) -> Device:
+        return FakeDevice(target)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Part of an allocation; what lies around it can be reached, as on a real device."""
+
+    base: Bytes
+    start: int
+    size: int
+
+    @property
+    def bytes(self) -> Bytes:
+        return self.base[self.start : self.start + self.size]
+
+
+class FakeDevice(Device):
+    """Executes when `synchronize` is called; `time` only asks the model, so that tests are quick."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._random = np.random.default_rng(0)
+        self._queue: list[FakePrepared] = []
+        self._allocated = 0
+        self._timed = 0
+        self._cursed_by = ""
+
+    @property
+    def alignment(self) -> int:
+        return ALIGNMENT
+
+    def allocate(self, size: int) -> Buffer:
+        self._allocated += size
+        if size > self.target.max_allocation_bytes or self._allocated > self.target.global_memory_bytes:
+            self._allocated -= size
+            raise LaunchError("out of memory", f"{size} bytes more than the fake device has")
+        return Memory(np.zeros(size, np.uint8), 0, size)
+
+    def view(self, buffer: Buffer, offset: int, size: int) -> Buffer:
+        if offset % ALIGNMENT or offset + size > buffer.size:
+            raise ValueError(f"no view of {size} bytes at {offset} in a buffer of {buffer.size}")
+        return Memory(buffer.base, buffer.start + offset, size)
+
+    def write(self, buffer: Buffer, data: Bytes, offset: int = 0) -> None:
+        buffer.bytes[offset : offset + len(data)] = data
+
+    def read(self, buffer: Buffer, size: int, offset: int = 0) -> Bytes:
+        return np.array(buffer.bytes[offset : offset + size])
+
+    def wrap(self, array: NDArray[Any]) -> Buffer | None:
+        flat = array.reshape(-1).view(np.uint8)
+        return Memory(flat, 0, flat.size)
+
+    def load(self, binary: Binary) -> Program:
+        return binary
+
+    def prepare(
+        self, plan: Plan, programs: Sequence[Program], operands: Mapping[str, Buffer], workspace: Buffer | None
+    ) -> Prepared:
+        return FakePrepared(self, plan, programs, operands, workspace)
+
+    def time(self, executions: Sequence[Prepared]) -> float:
+        return sum(self._seconds(one) for one in executions if isinstance(one, FakePrepared))
+
+    def synchronize(self) -> None:
+        queue, self._queue = self._queue, []
+        for prepared in queue:
+            prepared.execute()
+
+    def release(self, *buffers: Buffer) -> None:
+        self._allocated -= sum(buffer.size for buffer in buffers)
+
+    def close(self) -> None:
+        self._queue.clear()
+
+    def enqueue(self, prepared: FakePrepared) -> None:
+        """A program that broke the context brings down the next one that is not itself, wherever it is used."""
+        if self._cursed_by and self._cursed_by != prepared.module:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        self._queue.append(prepared)
+
+    def curse(self, module: str) -> None:
+        self._cursed_by = module
+
+    def _seconds(self, prepared: FakePrepared) -> float:
+        prepared.check("time")
+        self._timed += 1
+        seconds = prepared.seconds * (1 + prepared.constants.get("Drift", 0.0) * self._timed)
+        noise = prepared.constants.get("Noise", 0.0)
+        return float(seconds * np.exp(noise * self._random.standard_normal())) if noise else float(seconds)
+
+
+class FakePrepared(Prepared):
+    """A plan with its memory; a workspace is accepted and never used."""
+
+    def __init__(
+        self,
+        device: FakeDevice,
+        plan: Plan,
+        programs: Sequence[Program],
+        operands: Mapping[str, Buffer],
+        workspace: Buffer | None,
+    ) -> None:
+        self._device, self._plan, self._operands, self._workspace = device, plan, operands, workspace
+        self.module: str = programs[0].module
+        self.constants: dict[str, Any] = json.loads(programs[0].payload)
+        self.fault: str = self.constants.get("Fault", "")
+        self.check("prepare")
+
+    @property
+    def seconds(self) -> float:
+        return float(sum(_scalars(step)[-1] for step in self._plan.steps if isinstance(step, Launch)))
+
+    def enqueue(self) -> None:
+        self._device.enqueue(self)
+
+    def check(self, moment: str) -> None:
+        """Misbehave, if this is what the constants ask for at this moment."""
+        when, misbehave = _MISHAPS.get(self.fault, ("never", _hang))
+        if when == moment:
+            misbehave()
+
+    def execute(self) -> None:
+        self.check("execute")
+        for step in self._plan.steps:
+            match step:
+                case Zero(operand, offset, size):
+                    memory = self._operands[operand] if operand else self._workspace
+                    assert memory is not None
+                    memory.bytes[offset : offset + size] = 0
+                case Launch():
+                    _execute(_Gemm.of(step, self._operands, np.dtype(self.constants["DataType"])), self.fault)
+        if self.fault == "break the next":
+            self._device.curse(self.module)
+
+
+def _scalars(launch: Launch) -> list[int | float]:
+    return [argument.value for argument in launch.arguments if isinstance(argument, ScalarArgument)]
+
+
+def _view(memory: Memory, dtype: np.dtype[Any], shape: Sequence[float], strides: Sequence[float]) -> NDArray[Any]:
+    whole = memory.bytes[: memory.size // dtype.itemsize * dtype.itemsize].view(dtype)
+    return as_strided(whole, [int(extent) for extent in shape], [int(stride) * dtype.itemsize for stride in strides])
+
+
+@dataclass(frozen=True)
+class _Gemm:
+    """One call: logical arrays in the operands' memory (M x N, M x N, M x K, K x N, each with the batch last)."""
+
+    d: NDArray[Any]
+    c: NDArray[Any]
+    a: NDArray[Any]
+    b: NDArray[Any]
+    alpha: float
+    beta: float
+    output: Memory
+
+    @staticmethod
+    def of(launch: Launch, operands: Mapping[str, Memory], dtype: np.dtype[Any]) -> _Gemm:
+        memories = [operands[one.name] for one in launch.arguments if isinstance(one, OperandArgument)]
+        m, n, batch, k, *rest = _scalars(launch)
+        shapes = [(m, n, batch), (m, n, batch), (m, k, batch), (k, n, batch)]
+        d, c, a, b = (
+            _view(memory, dtype, shape, rest[3 * index : 3 * index + 3])
+            for index, (memory, shape) in enumerate(zip(memories, shapes, strict=True))
+        )
+        return _Gemm(d, c, a, b, rest[12], rest[13], memories[0])
+
+    def result(self, k: int | None = None) -> NDArray[Any]:
+        """What D must become, from the first `k` terms of each sum (all of them)."""
+        product = np.moveaxis(np.moveaxis(self.a[:, :k], 2, 0) @ np.moveaxis(self.b[:k], 2, 0), 0, 2)
+        return np.asarray(self.alpha * product + (self.beta * self.c if self.beta else 0.0))
+
+    def scribble(self, offset: int) -> None:
+        """Write an element's worth of bytes at an offset from the output's first byte, wherever that is."""
+        first = self.output.start + offset
+        self.output.base[first : first + self.d.itemsize] = 1
+
+
+def _execute(call: _Gemm, fault: str) -> None:
+    if fault in _MUTANTS:
+        _MUTANTS[fault](call)
+    else:
+        call.d[...] = call.result()
+
+
+def _wrong_value(call: _Gemm) -> None:
+    call.d[...] = call.result()
+    call.d[-1, 0, 0] *= 1.5
+
+
+def _unwritten(call: _Gemm) -> None:
+    kept = call.d[-1, -1, -1].copy()
+    call.d[...] = call.result()
+    call.d[-1, -1, -1] = kept
+
+
+def _skip_last_k(call: _Gemm) -> None:
+    call.d[...] = call.result(call.a.shape[1] - 1)
+
+
+def _swap_operands(call: _Gemm) -> None:
+    """Only for square problems: elsewhere it would read beyond the operands."""
+    call.d[...] = replace(call, a=call.b, b=call.a).result()
+
+
+def _off_by_one(call: _Gemm) -> None:
+    call.d[...] = np.roll(call.result(), 1, axis=0)
+
+
+def _modify_input(call: _Gemm) -> None:
+    call.d[...] = call.result()
+    call.a[0, 0, 0] += 1
+
+
+def _scribbling(where: Callable[[_Gemm], int]) -> Callable[[_Gemm], None]:
+    def mutant(call: _Gemm) -> None:
+        call.d[...] = call.result()
+        call.scribble(where(call))
+
+    return mutant
+
+
+_MUTANTS: dict[str, Callable[[_Gemm], None]] = {
+    "wrong value": _wrong_value,
+    "unwritten element": _unwritten,
+    "skip the last K": _skip_last_k,
+    "swap operands": _swap_operands,
+    "index off by one": _off_by_one,
+    "modify an input": _modify_input,
+    "write past the end": _scribbling(lambda call: call.output.size),
+    "write before the start": _scribbling(lambda call: -call.d.itemsize),
+    "write between rows": _scribbling(lambda call: call.d.shape[0] * call.d.itemsize),
+}
+"""Programs that finish and are wrong. `write between rows` is right where the leading dimension is the natural one."""
+
+
+def _signal(number: signal.Signals) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def _hang() -> None:
+    while True:
+        signal.pause()
+
+
+def _launch_error(reason: str, poisoned: bool) -> Callable[[], None]:
+    def fail() -> None:
+        raise LaunchError(reason, "the fake device was told to fail", poisoned)
+
+    return fail
+
+
+_MISHAPS: dict[str, tuple[str, Callable[[], None]]] = {
+    "out of memory": ("prepare", _launch_error("out of memory", False)),
+    "launch error": ("execute", _launch_error("invalid launch", False)),
+    "poison": ("execute", _launch_error("illegal address", True)),
+    "segfault": ("execute", _signal(signal.SIGSEGV)),
+    "abort": ("execute", _signal(signal.SIGABRT)),
+    "hang": ("execute", _hang),
+    "segfault when timed": ("time", _signal(signal.SIGSEGV)),
+    "hang when timed": ("time", _hang),
+}
+"""Programs that do not finish: at which moment, and how."""
+
+FAULTS = (*_MUTANTS, *_MISHAPS, "break the next")
+"""`break the next` does its work, and the next other program in the same process crashes."""

@@ -1,0 +1,153 @@
+"""Any kernel that a user describes, as a family: the description answers what a family must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.problems.custom import CustomOperation, description_of, sizes_of
+from tunesmith.problems.custom_description import (
+    FLOATS,
+    ArrayArgument,
+    Description,
+    LocalMemoryArgument,
+    ValueArgument,
+)
+from tunesmith.records import (
+    Argument,
+    CompiledFacts,
+    Configuration,
+    Launch,
+    LocalArgument,
+    Module,
+    OperandArgument,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    ScalarArgument,
+    Target,
+    Value,
+)
+from tunesmith.spaces import Parameter, Space
+from tunesmith.spaces.expressions import Expression, ceil_div
+
+
+class CustomKernel(Kernel):
+    """One launch of the described kernel; its parameters are macros of the source."""
+
+    name = "Custom"
+    operation = "Custom"
+    language = "OpenCL"
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        described = description_of(problem_type).parameters
+        return Space(tuple(Parameter(one.name, one.default, one.values, one.doc) for one in described))
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        """Those that no size can change."""
+        description = description_of(problem_type)
+        known = {**config, **_limits(target)}
+        yield from _broken(description, known, sizes=())
+        if not target.double_precision and any(array.dtype == "float64" for array in description.arrays):
+            yield Rejection("double precision", f"{target.name} does not compute in double precision")
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        description = description_of(problem.type)
+        known = {**config, **_limits(target), **sizes_of(problem)}
+        yield from _broken(description, known, problem.type.indices)
+        yield from _memory(problem, target)
+        for argument in description.arguments:
+            if isinstance(argument, ValueArgument) and argument.dtype not in FLOATS:
+                value, range_ = argument.value.evaluate(known), np.iinfo(argument.dtype)
+                if isinstance(value, (int, float)) and not range_.min <= value <= range_.max:
+                    yield Rejection("argument range", f"{argument.name} is {value}, too large for {argument.dtype}")
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        description = description_of(problem_type)
+        macros = [f"-D{parameter.name}={_macro(config[parameter.name])}" for parameter in description.parameters]
+        options = (*description.options, *macros)
+        return (Module(self.language, description.source, (description.entry,), options),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        description = description_of(problem.type)
+        known = {**config, **_limits(target), **sizes_of(problem)}
+        work_group = _three(description.work_group, known)
+        grid = _three(description.grid, known)
+        if description.in_items:
+            grid = tuple(map(ceil_div, grid, work_group))  # type: ignore[assignment]  # three, like its terms
+        arguments = tuple(_argument(argument, known) for argument in description.arguments)
+        return Plan((Launch(0, description.entry, grid, work_group, arguments),))
+
+
+def _broken(description: Description, known: Mapping[str, Value], sizes: Sequence[str]) -> Iterator[Rejection]:
+    """Constraints and device limits that are broken: those that name a size if there are `sizes`, else the others."""
+
+    def asked(*expressions: Expression) -> bool:
+        named = {name for expression in expressions for name in expression.names} & set(description.sizes)
+        return bool(named) == bool(sizes)
+
+    for constraint in description.constraints:
+        if asked(constraint.require) and not constraint.require.truth(known):
+            yield Rejection(constraint.reason, f"{constraint.require.text} does not hold")
+    if asked(*description.work_group):
+        items, most = prod(_three(description.work_group, known)), known["MaxWorkGroupSize"]
+        if items > int(most):  # type: ignore[arg-type]  # a limit is a whole number
+            yield Rejection("work-group size", f"{items} work-items, the device allows {most}")
+    local = [argument.size for argument in description.arguments if isinstance(argument, LocalMemoryArgument)]
+    local += [description.local_memory] if description.local_memory else []
+    if local and asked(*local):
+        need, most = sum(size.integer(known) for size in local), known["LocalMemoryBytes"]
+        if need > int(most):  # type: ignore[arg-type]
+            yield Rejection("local memory", f"{need} bytes, the device has {most}")
+
+
+def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
+    needs = {
+        operand.name: operand.storage_elements * np.dtype(operand.dtype).itemsize
+        for operand in CustomOperation().operands(problem)
+    }
+    largest = max(needs, key=needs.__getitem__)
+    if needs[largest] > target.max_allocation_bytes:
+        detail = f"{largest} has {needs[largest]} bytes, the device allocates at most {target.max_allocation_bytes}"
+        yield Rejection("allocation size", detail)
+    if sum(needs.values()) > target.global_memory_bytes:
+        yield Rejection("memory", f"{sum(needs.values())} bytes, the device has {target.global_memory_bytes}")
+
+
+def _argument(argument: ArrayArgument | ValueArgument | LocalMemoryArgument, known: Mapping[str, Value]) -> Argument:
+    match argument:
+        case ArrayArgument():
+            return OperandArgument(argument.name)
+        case LocalMemoryArgument():
+            return LocalArgument(argument.size.integer(known, least=1))
+        case ValueArgument():
+            if argument.dtype in FLOATS:
+                return ScalarArgument(argument.value.number(known), argument.dtype)
+            lowest = int(np.iinfo(argument.dtype).min)
+            return ScalarArgument(argument.value.integer(known, least=lowest), argument.dtype)
+
+
+def _three(extents: Sequence[Expression], known: Mapping[str, Value]) -> tuple[int, int, int]:
+    found = [extent.integer(known, least=1) for extent in extents]
+    x, y, z = [*found, 1, 1][:3]
+    return x, y, z
+
+
+def _limits(target: Target) -> dict[str, Value]:
+    """The names that `LIMITS` promises to a description."""
+    return {
+        "ComputeUnits": target.compute_units,
+        "LocalMemoryBytes": target.local_memory_bytes,
+        "MaxWorkGroupSize": target.max_work_group_size,
+        "SubGroupSize": target.sub_group_size,
+    }
+
+
+def _macro(value: Value) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,0 +1,178 @@
+"""A GEMM family for the fake device: Tensile's parameters, a deterministic time, and faults on request.
+
+For tests of everything that tunes. Its times have the shape of real ones: tiles that waste edges, waves that are not
+full, a best vector width that depends on the tile, so that tuning one parameter at a time can go wrong in earnest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunesmith.problems.gemm import Gemm, GemmOperation
+from tunesmith.records import (
+    Argument,
+    CompiledFacts,
+    Configuration,
+    Launch,
+    Module,
+    Operand,
+    OperandArgument,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    ScalarArgument,
+    Target,
+    Value,
+)
+from tunesmith.spaces import Parameter, Space, When
+
+from ._base import Kernel
+
+FAULTS = (
+    "none",
+    "wrong value",
+    "unwritten element",
+    "skip the last K",
+    "swap operands",
+    "index off by one",
+    "modify an input",
+    "write past the end",
+    "write before the start",
+    "write between rows",
+    "out of memory",
+    "launch error",
+    "poison",
+    "segfault",
+    "abort",
+    "hang",
+    "segfault when timed",
+    "hang when timed",
+    "break the next",
+    "compile error",
+    "compiler segfault",
+    "compiler hang",
+)
+"""What the device and the compiler can be told to do (`tunesmith.devices.fake`, `tunesmith.toolchains.fake`)."""
+
+_SPACE = Space(
+    (
+        Parameter("KernelLanguage", "fake", ("fake",), "The language of the kernel."),
+        Parameter(
+            "WorkGroup",
+            (8, 8, 1),
+            ((8, 8, 1), (16, 8, 1), (16, 16, 1)),
+            "Work-items of a work-group along M and N; the third is 1.",
+            accepts="list of 3 positive integers",
+        ),
+        Parameter(
+            "ThreadTile",
+            (4, 4),
+            ((2, 2), (4, 4), (8, 4), (8, 8)),
+            "Elements of D a work-item.",
+            accepts="list of 2 positive integers",
+        ),
+        Parameter("LoopUnroll", 8, (4, 8, 16, 32), "Steps along K at once.", accepts="positive integer"),
+        Parameter("VectorWidth", 1, (1, 2, 4, 8), "Elements in a load."),
+        Parameter("PrefetchGlobalRead", False, (False, True), "Load a step ahead.", accepts="truth value"),
+        Parameter("GlobalSplitU", 1, (1, 2, 4, 8), "Parts of K.", When.LAUNCH, accepts="positive integer"),
+        Parameter("FakeFault", "none", FAULTS, "What goes wrong on the fake device."),
+        Parameter("FakeNoise", 0, (0, 1, 2, 5), "Noise of the fake device's times, percent.", accepts="natural number"),
+        Parameter(
+            "FakeDrift", 0, (0, 1, 10), "Rise of its times with each thousand, percent.", accepts="natural number"
+        ),
+    )
+)
+
+_PEAK, _BANDWIDTH = 1e11, 1e11
+"""FLOP/s of one compute unit and bytes/s of the memory."""
+_LAUNCH_SECONDS = 2e-6
+
+
+class FakeGemm(Kernel):
+    """D = alpha op(A) op(B) + beta C on the fake device."""
+
+    name, operation, language = "FakeGemm", "GEMM", "fake"
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        return _SPACE
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        work_items = math.prod(config.integers("WorkGroup"))
+        if work_items > target.max_work_group_size:
+            yield Rejection("work-group size", f"{work_items} work-items, at most {target.max_work_group_size}")
+        if (need := _local_bytes(config)) > target.local_memory_bytes:
+            yield Rejection("local memory", f"{need} bytes, the device has {target.local_memory_bytes}")
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        launch_time = [*_SPACE.launch_time(config), "KernelLanguage", "FakeFault", "FakeNoise", "FakeDrift"]
+        behaviour: dict[str, Value] = {
+            "DataType": {"s": "float32", "d": "float64"}[problem_type.fields.word("DataType")],
+            "Fault": config.word("FakeFault"),
+            "Noise": config.integer("FakeNoise") / 100,
+            "Drift": config.integer("FakeDrift") / 100_000,
+        }
+        return (Module("fake", "gemm", ("gemm",), constants=config.without(launch_time) | behaviour),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        g = Gemm.of(problem)
+        tile = _tile(config)
+        operands = {operand.name: operand for operand in GemmOperation().operands(problem)}
+        whole = (g.m, g.n, g.batch, g.k, *(s for name in "DCAB" for s in _three_strides(operands[name])))
+        arguments: tuple[Argument, ...] = (
+            *(OperandArgument(name) for name in "DCAB"),
+            *(ScalarArgument(value, "int64") for value in whole),
+            ScalarArgument(g.alpha, "float64"),
+            ScalarArgument(g.beta, "float64"),
+            ScalarArgument(self.guess(config, problem, target), "float64"),
+        )
+        grid = (math.ceil(g.m / tile[0]), math.ceil(g.n / tile[1]), g.batch * config.integer("GlobalSplitU"))
+        width, height, _ = config.integers("WorkGroup")
+        return Plan((Launch(0, "gemm", grid, (width, height, 1), arguments),))
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        return {
+            "MacroTile": _tile(config),
+            "DepthU": config.integer("LoopUnroll"),
+            "WorkGroupSize": math.prod(config.integers("WorkGroup")),
+        }
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float:
+        """The device's own model, in seconds: full waves of whole tiles, at an efficiency that the parameters share."""
+        g = Gemm.of(problem)
+        tile, split, depth = _tile(config), config.integer("GlobalSplitU"), config.integer("LoopUnroll")
+        tiles = math.ceil(g.m / tile[0]) * math.ceil(g.n / tile[1]) * g.batch * split
+        waves = math.ceil(tiles / target.compute_units)
+        steps = math.ceil(g.k / split / depth) * depth
+        computing = waves * 2 * math.prod(tile) * steps / (_PEAK * _efficiency(config))
+        reducing = g.m * g.n * g.batch * 8 * split / _BANDWIDTH + _LAUNCH_SECONDS if split > 1 else 0.0
+        return _LAUNCH_SECONDS + computing + reducing
+
+
+def _tile(config: Configuration) -> tuple[int, int]:
+    work_group, thread_tile = config.integers("WorkGroup"), config.integers("ThreadTile")
+    return work_group[0] * thread_tile[0], work_group[1] * thread_tile[1]
+
+
+def _local_bytes(config: Configuration) -> int:
+    return sum(_tile(config)) * config.integer("LoopUnroll") * 4 * (2 if config.flag("PrefetchGlobalRead") else 1)
+
+
+def _efficiency(config: Configuration) -> float:
+    """Between 0 and 1. Large thread tiles reuse more; the best vector width and unroll depend on them."""
+    elements = math.prod(config.integers("ThreadTile"))
+    best_width = 1 if elements < 16 else 2 if elements < 32 else 4
+    best_unroll = 32 if elements < 16 else 16 if elements < 64 else 8
+    off_width = abs(math.log2(config.integer("VectorWidth") / best_width))
+    off_unroll = abs(math.log2(config.integer("LoopUnroll") / best_unroll))
+    prefetch = 1.0 if config.flag("PrefetchGlobalRead") == (elements < 64) else 0.93
+    return elements / (elements + 12) * float(0.9**off_width * 0.94**off_unroll * prefetch)
+
+
+def _three_strides(operand: Operand) -> tuple[int, int, int]:
+    """Strides of rows, columns and batches; a problem without a batch has one matrix."""
+    rows, columns, *batch = operand.strides
+    return rows, columns, batch[0] if batch else 0

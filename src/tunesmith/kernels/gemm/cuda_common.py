@@ -1,0 +1,115 @@
+"""What the GEMM families for CUDA devices share: the macro tile, and limits of the device that hold for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tunesmith.problems.gemm import Gemm, GemmOperation
+from tunesmith.records import Configuration, Problem, Rejection, Target, Value
+from tunesmith.spaces import Parameter
+
+from .opencl._parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
+
+DEFAULT_DEPTH = 8
+"""DepthU where neither DepthU nor LoopUnroll is given, as in the other families."""
+
+GRID_LIMIT_X, GRID_LIMIT_Z = 2**31 - 1, 65535
+"""Work-groups of one launch along x and along z. Source: CUDA programming guide, technical specifications."""
+
+REGISTERS_PER_BLOCK = 65536
+"""32-bit registers that one work-group can have, on every architecture since Maxwell."""
+
+
+def language(name: str) -> Parameter:
+    return Parameter("KernelLanguage", name, (name,), "The language the kernel is written in; it picks the family.")
+
+
+def tile_parameters() -> tuple[Parameter, ...]:
+    return (
+        work_group((16, 16, 1), (8, 8, 1), (16, 8, 1), (32, 8, 1)),
+        thread_tile((4, 4), (8, 4), (8, 8)),
+        replace(DEPTH_U, values=(0, 8, 16, 32, 64)),
+        LOOP_UNROLL,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Work-items of a work-group and elements of D, along M and N; steps along K between two trips to memory."""
+
+    items_m: int
+    items_n: int
+    local_split: int
+    thread_m: int
+    thread_n: int
+    depth: int
+
+    @staticmethod
+    def of(config: Configuration) -> Tile:
+        items_m, items_n, local_split = config.integers("WorkGroup")
+        thread_m, thread_n = config.integers("ThreadTile")
+        depth = config.integer("DepthU") or config.integer("LoopUnroll") or DEFAULT_DEPTH
+        return Tile(items_m, items_n, local_split, thread_m, thread_n, depth)
+
+    @property
+    def items(self) -> int:
+        return self.items_m * self.items_n
+
+    @property
+    def m(self) -> int:
+        return self.items_m * self.thread_m
+
+    @property
+    def n(self) -> int:
+        return self.items_n * self.thread_n
+
+    def operand_bytes(self, dtype: str) -> int:
+        """Shared memory for one tile of A and one of B."""
+        return (self.m + self.n) * self.depth * np.dtype(dtype).itemsize
+
+    def count(self, gemm: Gemm) -> int:
+        """Macro tiles that cover one matrix D."""
+        return -(-gemm.m // self.m) * -(-gemm.n // self.n)
+
+    def derived(self) -> dict[str, Value]:
+        return {"MacroTile": (self.m, self.n), "DepthU": self.depth, "WorkGroupSize": self.items}
+
+
+def wrong_device(target: Target) -> Iterator[Rejection]:
+    if target.api != "CUDA":
+        yield Rejection("device API", f"needs a CUDA device, {target.name} is reached by {target.api}")
+
+
+def wrong_work_group(tile: Tile, target: Target) -> Iterator[Rejection]:
+    if tile.local_split != 1:
+        yield Rejection("local split", f"{tile.local_split} work-items cannot share an element of D in this family")
+    if tile.items > target.max_work_group_size:
+        yield Rejection("work-group size", f"{tile.items} work-items, the device allows {target.max_work_group_size}")
+
+
+def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, target: Target) -> Iterator[Rejection]:
+    """A grid or a memory that the device does not have."""
+    if groups_x > GRID_LIMIT_X:
+        yield Rejection("grid", f"{groups_x} macro tiles, a launch has at most {GRID_LIMIT_X}")
+    if groups_z > GRID_LIMIT_Z:
+        yield Rejection("grid", f"batch times GlobalSplitU is {groups_z}, a launch has at most {GRID_LIMIT_Z}")
+    arrays = {
+        one.name: one.storage_elements * np.dtype(one.dtype).itemsize for one in GemmOperation().operands(problem)
+    }
+    arrays["the workspace"] = workspace
+    largest = max(arrays, key=lambda name: arrays[name])
+    if arrays[largest] > target.max_allocation_bytes:
+        have = target.max_allocation_bytes
+        yield Rejection("maximum allocation", f"{largest} has {arrays[largest]} bytes, the device allows {have}")
+    if (total := sum(arrays.values())) > target.global_memory_bytes:
+        yield Rejection("device memory", f"{total} bytes in all, the device has {target.global_memory_bytes}")
+
+
+def too_many_registers(registers: int | None, tile: Tile) -> Iterator[Rejection]:
+    """What the compiler spent on a work-item, times the work-items, against the register file."""
+    if registers and registers * tile.items > REGISTERS_PER_BLOCK:
+        need = f"{registers} registers for each of {tile.items} work-items"
+        yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")

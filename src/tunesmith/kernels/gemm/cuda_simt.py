@@ -1,0 +1,172 @@
+"""GEMM in CUDA C++ by plain multiply-adds, compiled by NVRTC; with split-K as a second launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import (
+    Argument,
+    CompiledFacts,
+    Configuration,
+    Launch,
+    Module,
+    OperandArgument,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    ScalarArgument,
+    Target,
+    Value,
+    WorkspaceArgument,
+)
+from tunesmith.spaces import Space, When
+
+from .cuda_common import (
+    Tile,
+    language,
+    tile_parameters,
+    too_many_registers,
+    wrong_device,
+    wrong_size,
+    wrong_work_group,
+)
+from .opencl._parameters import GLOBAL_SPLIT
+
+REDUCE_THREADS = 256
+LARGEST_THREAD_TILE = 128
+"""Elements of D per work-item: more accumulators than this do not fit into 255 registers beside everything else."""
+
+
+class CudaSimtGemm(Kernel):
+    """One macro tile a work-group, staged through shared memory, `cuda_simt.cu`.
+
+    With GlobalSplitU = s > 1, s work-groups take a part of K each for the same macro tile and write their sums to the
+    workspace, of s x Batch x N x M elements; a second launch adds them in a fixed order. Only whether K is split is
+    compiled in, so that all s > 1 share a program.
+    """
+
+    name, operation, language = "CudaSimtGemm", "GEMM", "CUDA"
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        return Space((language(self.language), *tile_parameters(), replace(GLOBAL_SPLIT, when=When.LAUNCH)))
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        tile = Tile.of(config)
+        yield from wrong_device(target)
+        yield from wrong_work_group(tile, target)
+        if tile.thread_m * tile.thread_n > LARGEST_THREAD_TILE:
+            elements = f"{tile.thread_m} x {tile.thread_n} elements"
+            yield Rejection("registers", f"{elements} for a work-item, at most {LARGEST_THREAD_TILE} stay in registers")
+        if (need := tile.operand_bytes(_dtype(problem_type))) > target.local_memory_bytes:
+            have = target.local_memory_bytes
+            yield Rejection("local memory", f"{need} bytes for two operand tiles, the device has {have}")
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        gemm, parts = Gemm.of(problem), config.integer("GlobalSplitU")
+        groups_x = max(Tile.of(config).count(gemm), -(-gemm.m * gemm.n // REDUCE_THREADS))
+        yield from wrong_size(problem, groups_x, gemm.batch * parts, _workspace(gemm, parts), target)
+        if parts > gemm.k:
+            yield Rejection("global split", f"{parts} parts of K = {gemm.k} leave some without work")
+
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        for fact in facts:
+            if fact.entry == "gemm":
+                yield from too_many_registers(fact.registers, Tile.of(config))
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        tile, fields = Tile.of(config), problem_type.fields
+        split = config.integer("GlobalSplitU") > 1
+        macros: dict[str, int | str] = {
+            "REAL": {"float32": "float", "float64": "double"}[_dtype(problem_type)],
+            "ITEMS_M": tile.items_m,
+            "ITEMS_N": tile.items_n,
+            "THREAD_M": tile.thread_m,
+            "THREAD_N": tile.thread_n,
+            "DEPTH": tile.depth,
+            "A_ALONG_K": int(fields.flag("TransposeA")),
+            "B_ALONG_K": int(not fields.flag("TransposeB")),
+            "SPLIT": int(split),
+            "REDUCE_THREADS": REDUCE_THREADS,
+        }
+        options = tuple(f"-D{name}={value}" for name, value in macros.items())
+        return (Module(self.language, _source(), ("gemm", "reduce") if split else ("gemm",), options),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        gemm, tile, parts = Gemm.of(problem), Tile.of(config), config.integer("GlobalSplitU")
+        multiply = Launch(
+            module=0,
+            entry="gemm",
+            grid=(tile.count(gemm), 1, gemm.batch * parts),
+            work_group=(tile.items, 1, 1),
+            arguments=_gemm_arguments(gemm, tile, parts),
+            shared_bytes=tile.operand_bytes(gemm.dtype),
+        )
+        if parts == 1:
+            return Plan((multiply,))
+        add = Launch(
+            module=0,
+            entry="reduce",
+            grid=(-(-gemm.m * gemm.n // REDUCE_THREADS), 1, gemm.batch),
+            work_group=(REDUCE_THREADS, 1, 1),
+            arguments=_reduce_arguments(gemm, parts),
+        )
+        return Plan((multiply, add), workspace_bytes=_workspace(gemm, parts))
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        return Tile.of(config).derived()
+
+
+@cache
+def _source() -> str:
+    return files(__package__).joinpath("cuda_simt.cu").read_text(encoding="utf-8")
+
+
+def _dtype(problem_type: ProblemType) -> str:
+    return {"s": "float32", "d": "float64"}[problem_type.fields.word("DataType")]
+
+
+def _workspace(gemm: Gemm, parts: int) -> int:
+    return 0 if parts == 1 else parts * gemm.batch * gemm.n * gemm.m * np.dtype(gemm.dtype).itemsize
+
+
+def _gemm_arguments(gemm: Gemm, tile: Tile, parts: int) -> tuple[Argument, ...]:
+    steps = -(-gemm.k // tile.depth)
+    part = -(-steps // parts) * tile.depth
+    return (
+        OperandArgument("A"),
+        OperandArgument("B"),
+        *((WorkspaceArgument(),) if parts > 1 else (OperandArgument("C"), OperandArgument("D"))),
+        *(ScalarArgument(value, "int32") for value in (gemm.m, gemm.n, gemm.k, part, parts)),
+        *(ScalarArgument(value, "int64") for value in (gemm.lda, gemm.ldb, gemm.stride_a, gemm.stride_b)),
+        *(() if parts > 1 else _epilogue(gemm)),
+    )
+
+
+def _reduce_arguments(gemm: Gemm, parts: int) -> tuple[Argument, ...]:
+    return (
+        WorkspaceArgument(),
+        OperandArgument("C"),
+        OperandArgument("D"),
+        *(ScalarArgument(value, "int32") for value in (gemm.m, gemm.n, parts)),
+        *_epilogue(gemm),
+    )
+
+
+def _epilogue(gemm: Gemm) -> tuple[Argument, ...]:
+    return (
+        *(ScalarArgument(value, "int64") for value in (gemm.ldc, gemm.ldd, gemm.stride_c, gemm.stride_d)),
+        ScalarArgument(gemm.alpha, gemm.dtype),
+        ScalarArgument(gemm.beta, gemm.dtype),
+    )

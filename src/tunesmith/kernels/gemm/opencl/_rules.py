@@ -1,0 +1,105 @@
+"""What is legal, and why not: rules that both families share, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tunesmith.problems.gemm import DATA_TYPES, Gemm
+from tunesmith.records import Configuration, Plan, Problem, ProblemType, Rejection, Target
+
+from ._launches import allocations
+from ._reasons import Reason
+from ._schedule import Schedule, TileLoads
+
+INT_MAX = 2**31 - 1
+GRID_DEPTH_MAX = 65_535
+"""Work-groups along z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
+UNROLLED_MAX = 2_048
+"""Multiply-adds in the unrolled inner loop; beyond it compilers take minutes, and the code leaves the caches."""
+
+
+def element_bytes(problem_type: ProblemType) -> int:
+    return {"float32": 4, "float64": 8}[DATA_TYPES[problem_type.fields.word("DataType")].dtype]
+
+
+def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+    """Whatever the form: data type, work-group, depth, vectors, size of the code."""
+    schedule = Schedule.of(config)
+    if element_bytes(problem_type) == 8 and not target.double_precision:
+        yield Rejection(Reason.DOUBLE_PRECISION, f"{target.name} has none")
+    if schedule.work_items > target.max_work_group_size:
+        yield Rejection(
+            Reason.WORK_GROUP,
+            f"{schedule.work_items} work-items, the device allows {target.max_work_group_size}",
+        )
+    if schedule.depth != schedule.loop_unroll * schedule.local_split:
+        yield Rejection(
+            Reason.DEPTH,
+            f"DepthU {schedule.depth} is not LoopUnroll {schedule.loop_unroll} x LocalSplitU {schedule.local_split}",
+        )
+    if schedule.global_split > GRID_DEPTH_MAX:
+        yield Rejection(Reason.SPLIT, f"GlobalSplitU {schedule.global_split}, at most {GRID_DEPTH_MAX} work-groups")
+    unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
+    if unrolled > UNROLLED_MAX:
+        yield Rejection(Reason.UNROLLED_CODE, f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
+
+
+def loads(tile: TileLoads) -> Iterator[Rejection]:
+    """Every work-item must bring in at least one vector, all the same number, in whole rows. After Tensile."""
+    part = f"the tile of {tile.operand} ({tile.contiguous} contiguous x {tile.across})"
+    each = tile.work_items * tile.vector
+    if tile.elements % each:
+        yield Rejection(
+            Reason.TILE_LOADS,
+            f"{part} has {tile.elements} elements, not a multiple of {tile.work_items} work-items x VectorWidth "
+            f"{tile.vector}",
+        )
+        return
+    if tile.contiguous % (tile.coalesced * tile.vector):
+        yield Rejection(
+            Reason.COALESCED_LOADS,
+            f"{part} is not NumLoadsCoalesced{tile.operand} {tile.coalesced} x VectorWidth {tile.vector} wide",
+        )
+        return
+    if tile.per_item % tile.coalesced or tile.across % tile.rows:
+        yield Rejection(
+            Reason.COALESCED_LOADS,
+            f"{part}: {tile.per_item} loads a work-item do not fall into NumLoadsCoalesced{tile.operand} "
+            f"{tile.coalesced} columns of whole rows",
+        )
+
+
+def problem_fits(schedule: Schedule, problem: Problem, plan: Plan, target: Target) -> Iterator[Rejection]:
+    """Sizes that 32-bit indices can count, a grid that can be launched, buffers that the device can hold."""
+    gemm = Gemm.of(problem)
+    tiles = schedule.tiles(gemm)
+    counted = {
+        "M": gemm.m + schedule.macro_tile[0],
+        "N": gemm.n + schedule.macro_tile[1],
+        "K": gemm.k + schedule.depth,
+    }
+    for name, value in counted.items():
+        if value > INT_MAX:
+            yield Rejection(Reason.INDEX_RANGE, f"{name} rounded up to whole tiles is {value}, beyond 2^31 - 1")
+    if tiles[0] * max(tiles[1], schedule.mapping) > INT_MAX:
+        yield Rejection(Reason.GRID, f"{tiles[0]} x {tiles[1]} tiles cannot be counted in 32 bits")
+    if gemm.batch * schedule.global_split > GRID_DEPTH_MAX:
+        yield Rejection(
+            Reason.GRID,
+            f"batch {gemm.batch} x GlobalSplitU {schedule.global_split}, at most {GRID_DEPTH_MAX} work-groups deep",
+        )
+    yield from memory_fits(problem, plan, target)
+
+
+def memory_fits(problem: Problem, plan: Plan, target: Target) -> Iterator[Rejection]:
+    buffers = list(allocations(problem, plan))
+    for name, size in buffers:
+        if size > target.max_allocation_bytes:
+            yield Rejection(
+                Reason.ALLOCATION, f"{name} takes {size} bytes, the largest buffer may have {target.max_allocation_bytes}"
+            )
+    total = sum(size for _, size in buffers)
+    if total > target.global_memory_bytes:
+        yield Rejection(
+            Reason.DEVICE_MEMORY, f"operands and workspace take {total} bytes, the device has {target.global_memory_bytes}"
+        )

@@ -1,0 +1,166 @@
+"""GEMM through local memory: one macro tile of D a work-group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Launch,
+    Module,
+    OperandArgument,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    Target,
+    Value,
+)
+from tunesmith.spaces import Space
+
+from . import _parameters as parameter
+from . import _rules as rules
+from ._guess import seconds
+from ._launches import REDUCTION_ITEMS, Workspace, integers, longs, output, partial_sums_bytes, sum_of_splits
+from ._reasons import Reason
+from ._render import render
+from ._schedule import Schedule, TileLoads
+
+REGISTERS_MAX = 255
+"""32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
+
+
+class TiledGemm(Kernel):
+    """D = alpha op(A) op(B) + beta C. Work-groups stage DepthU rows of both tiles in local memory and multiply them.
+
+    After Tensile's source kernels; parameter names and meanings are Tensile's (`_parameters.py`).
+    """
+
+    name, operation, language = "TiledGemm", "GEMM", "OpenCL"
+    form: Mapping[str, Value] = MappingProxyType({"LocalMemory": True})
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        return Space(
+            (
+                parameter.LANGUAGE,
+                parameter.local_memory(True),
+                parameter.work_group((16, 16, 1), (8, 32, 1), (32, 8, 1), (8, 8, 1), (16, 8, 2)),
+                parameter.thread_tile((4, 4), (2, 8), (8, 2), (8, 8), (4, 8), (8, 4)),
+                parameter.vector_width(1),
+                parameter.LOOP_UNROLL,
+                parameter.DEPTH_U,
+                parameter.LOADS_A,
+                parameter.LOADS_B,
+                parameter.PREFETCH,
+                parameter.EDGE_TYPE,
+                parameter.GLOBAL_SPLIT,
+                parameter.GROUP_MAPPING,
+                parameter.LDS_PAD,
+            )
+        )
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
+        if not config.flag("LocalMemory"):
+            yield Rejection(Reason.FORM, "TiledGemm is the form with LocalMemory: True")
+        yield from rules.common(config, problem_type, target)
+        if any(extent % schedule.vector for extent in schedule.thread_tile):
+            yield Rejection(
+                Reason.THREAD_TILE, f"VectorWidth {schedule.vector} does not divide ThreadTile {schedule.thread_tile}"
+            )
+        tiles = [TileLoads.of(operand, config, problem_type) for operand in "AB"]
+        for tile in tiles:
+            yield from rules.loads(tile)
+        need = local_elements(config) * rules.element_bytes(problem_type)
+        if need > target.local_memory_bytes:
+            yield Rejection(
+                Reason.LOCAL_MEMORY, f"{need} bytes for the tiles of A and B, the device has {target.local_memory_bytes}"
+            )
+        words = rules.element_bytes(problem_type) // 4
+        elements = schedule.thread_tile[0] * (schedule.thread_tile[1] + 1)
+        elements += sum(tile.elements for tile in tiles) // schedule.work_items
+        if target.kind == "GPU" and elements * words > REGISTERS_MAX:
+            yield Rejection(
+                Reason.REGISTERS, f"about {elements * words} for sums and loads, a work-item has {REGISTERS_MAX}"
+            )
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        gemm, schedule = Gemm.of(problem), Schedule.of(config)
+        if config.word("EdgeType") == "ShiftPtr":
+            for operand, extent in (("A", gemm.m), ("B", gemm.n)):
+                along_tile = TileLoads.of(operand, config, problem.type).along_tile
+                if along_tile and extent < schedule.vector:
+                    yield Rejection(
+                        Reason.SHIFTED_EDGE,
+                        f"{operand} has {extent} elements side by side, fewer than VectorWidth {schedule.vector}",
+                    )
+        yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return (_module(config, problem_type),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        gemm, schedule = Gemm.of(problem), Schedule.of(config)
+        split, tiles = schedule.global_split, schedule.tiles(gemm)
+        if not gemm.m * gemm.n * gemm.batch:
+            return Plan(())
+        sums = Workspace((partial_sums_bytes(gemm, split),))
+        multiply = Launch(
+            module=0,
+            entry="gemm",
+            grid=(tiles[0] * tiles[1], 1, gemm.batch * split),
+            work_group=(schedule.work_items, 1, 1),
+            arguments=(
+                *output(gemm, split, sums.argument(0)),
+                *(OperandArgument("A"), *longs(gemm.lda, gemm.stride_a)),
+                *(OperandArgument("B"), *longs(gemm.ldb, gemm.stride_b)),
+                *integers(gemm.m, gemm.n, gemm.k, *tiles, schedule.depth_per_split(gemm)),
+            ),
+        )
+        return Plan((multiply, *sum_of_splits(gemm, split, sums.argument(0))), sums.total)
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        return Schedule.of(config).derived()
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
+        return seconds(Schedule.of(config), problem, target)
+
+
+def local_elements(config: Configuration) -> int:
+    """Elements of local memory: both tiles with their padding; the sums of a slice go over them at the end."""
+    schedule = Schedule.of(config)
+    tile0, tile1 = schedule.macro_tile
+    staged = schedule.depth * (tile0 + tile1 + 2 * config.integer("LdsPad"))
+    return max(staged, tile0 * tile1 if schedule.local_split > 1 else 0)
+
+
+@lru_cache(maxsize=4096)
+def _module(config: Configuration, problem_type: ProblemType) -> Module:
+    schedule = Schedule.of(config)
+    entries = ("gemm", "sum_of_splits") if schedule.global_split > 1 else ("gemm",)
+    values = {name: getattr(schedule, name) for name in _SHOWN}
+    return render(
+        "tiled.cl.j2",
+        entries,
+        problem_type,
+        values
+        | {
+            "a": TileLoads.of("A", config, problem_type),
+            "b": TileLoads.of("B", config, problem_type),
+            "pad": config.integer("LdsPad"),
+            "prefetch": config.flag("PrefetchGlobalRead"),
+            "shift": config.word("EdgeType") == "ShiftPtr",
+            "local_elements": local_elements(config),
+            "reduction_items": REDUCTION_ITEMS,
+        },
+    )
+
+
+_SHOWN = ("work_group", "work_items", "local_split", "thread_tile", "vector", "depth", "loop_unroll", "global_split", "mapping")

@@ -1,0 +1,26 @@
+"""Which solution for which size. `tunesmith.logic.build` makes a logic; a running program never needs it."""
+
+from ._document import Document, Named, Origin, Regret, Row
+from ._files import write_atomically
+from ._table import Cell, FinalTable, Sheet, read_csv, write_csv
+from ._write import dump, write_logic
+from .select import Choice, Logic, Rule
+
+__all__ = [
+    "Cell",
+    "Choice",
+    "Document",
+    "FinalTable",
+    "Logic",
+    "Named",
+    "Origin",
+    "Regret",
+    "Row",
+    "Rule",
+    "Sheet",
+    "dump",
+    "read_csv",
+    "write_atomically",
+    "write_csv",
+    "write_logic",
+]

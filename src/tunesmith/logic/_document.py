@@ -1,0 +1,87 @@
+"""What a library logic says, as records: the file's counterpart. `docs/library-logic.md` describes the format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tunesmith.records import Estimate, ProblemType, Solution, Target
+
+FORMAT = 1
+"""The number under `tunesmith-logic`, raised when an older tunesmith could not read the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where and how the times were taken; `date` is ISO 8601 text."""
+
+    api: str
+    device: str
+    kind: str
+    architecture: str
+    driver: str
+    toolchain: str
+    tunesmith: str
+    date: str
+
+    @staticmethod
+    def of(target: Target, toolchain: str, tunesmith: str, date: str) -> Origin:
+        return Origin(
+            target.api, target.name, target.kind, target.architecture, target.driver, toolchain, tunesmith, date
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A solution with its short name, unique in its logic."""
+
+    name: str
+    solution: Solution
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A size that was measured: the place of its solution, the time, and GFLOP/s. `leading` as in Problem."""
+
+    sizes: tuple[int, ...]
+    leading: tuple[int, ...]
+    solution: int
+    estimate: Estimate
+    gflops: float
+
+    @property
+    def where(self) -> tuple[int, ...]:
+        """Sizes, then leading dimensions if they are not the natural ones, as in a tuning file's `Exact`."""
+        return (*self.sizes, *self.leading)
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Leave-one-out: for each measured size, the time of what would be chosen had that size not been measured, over
+    the best time known there (1 is perfect; infinite where nothing that would be chosen runs).
+
+    `sizes` lists it by size, leading dimensions included where the row has them.
+    """
+
+    geomean: float
+    worst: float
+    worst_at: tuple[int, ...]
+    sizes: tuple[tuple[tuple[int, ...], float], ...]
+
+    def __str__(self) -> str:
+        worst = "x".join(map(str, self.worst_at))
+        return (
+            f"leave-one-out regret: {self.geomean:.3f} (geometric mean over {len(self.sizes)} sizes), "
+            f"at worst {self.worst:.3f} at {worst}"
+        )
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole library logic for one problem type on one device. `fallback` is the place of a solution."""
+
+    origin: Origin
+    problem_type: ProblemType
+    solutions: tuple[Named, ...]
+    rows: tuple[Row, ...]
+    fallback: int
+    regret: Regret | None = None

@@ -1,0 +1,196 @@
+"""The table of a final: problems by solutions, each cell a time with its doubt or the reason why there is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.records import Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError, solution_names
+
+from ._files import write_atomically
+
+NOT_MEASURED = "not measured"
+"""The reason of a cell that nobody asked for."""
+
+LEADING = ("LDD", "LDC", "LDA", "LDB")
+"""Tensile's names and order of a GEMM's leading dimensions."""
+
+FLOPS = "TotalFlops"
+
+DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples", "GFlops")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What happened when a solution met a problem: an estimate, or else an outcome with its reason."""
+
+    outcome: Outcome
+    reason: str = ""
+    detail: str = ""
+    estimate: Estimate | None = None
+
+    @staticmethod
+    def of(measurement: Measurement) -> Cell:
+        return Cell(measurement.outcome, measurement.reason, measurement.detail, measurement.estimate)
+
+    @property
+    def time(self) -> Estimate | None:
+        """The estimate, where it is one that may win: of a run that went well, positive and finite."""
+        usable = self.outcome is Outcome.OK and self.estimate is not None
+        return self.estimate if usable and _positive(self.estimate.seconds) else None  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class FinalTable:
+    """Problems (rows) by solutions (columns) of one problem type.
+
+    `flops` gives each problem's floating-point operations; a cell that is absent was not measured. Two problems of a
+    table differ in sizes or leading dimensions: the scalars are the same for all.
+    """
+
+    problem_type: ProblemType
+    problems: tuple[Problem, ...]
+    flops: tuple[float, ...]
+    solutions: tuple[Solution, ...]
+    cells: Mapping[tuple[Problem, Solution], Cell]
+
+    def cell(self, problem: Problem, solution: Solution) -> Cell:
+        return self.cells.get((problem, solution)) or Cell(Outcome.REJECTED, NOT_MEASURED)
+
+    def time(self, problem: Problem, solution: Solution) -> Estimate | None:
+        return self.cell(problem, solution).time
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A short name for each solution, unique in this table."""
+        return unique(solution_names(self.solutions))
+
+    def __iter__(self) -> Iterator[tuple[Problem, float]]:
+        """Each problem with its flops."""
+        return zip(self.problems, self.flops, strict=True)
+
+
+def write_csv(table: FinalTable, path: Path) -> Path:
+    """Write GFLOP/s, a row a size and a column a solution, empty where nothing ran; beside it `NAME.details.csv`.
+
+    Columns: the type's index names, leading dimensions if any row has its own, `TotalFlops`, then the solutions' names.
+    The details have a row a cell: outcome, reason, seconds with interval, number of samples. Returns their path.
+    """
+    sizes = _Sizes(table)
+    names = table.names
+    rows = (
+        [*sizes.of(problem), flops, *(gflops(flops, table.time(problem, s)) for s in table.solutions)]
+        for problem, flops in table
+    )
+    details = path.with_suffix(".details.csv")
+    write_atomically(details, _text([*sizes.names, *DETAIL_COLUMNS], _details(table, sizes, names)))
+    write_atomically(path, _text([*sizes.names, FLOPS, *names], rows))
+    return details
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A CSV as `write_csv` writes it: GFLOP/s by row and solution name; what did not run is absent.
+
+    `sizes` has a mapping from column name to size for each row; a leading dimension is there only where the file has
+    one.
+    """
+
+    sizes: tuple[Mapping[str, int], ...]
+    flops: tuple[float, ...]
+    names: tuple[str, ...]
+    gflops: Mapping[tuple[int, str], float]
+
+
+def read_csv(path: Path) -> Sheet:
+    """Read by column name. An empty cell, a NaN and a number that is no speed are all "did not run".
+
+    Raises UserError, with file and line, for anything that is not such a table.
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline=""), strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(
+            str(path), f"cannot be read as CSV ({error})", "give a file that `tunesmith tune` wrote"
+        ) from error
+    header = rows[0] if rows else []
+    if FLOPS not in header or len(set(header)) != len(header):
+        raise UserError(
+            f"{path}:1", f"the header has no column {FLOPS}, or a name twice", "give a file that `tunesmith tune` wrote"
+        )
+    place = header.index(FLOPS)
+    sizes: list[Mapping[str, int]] = []
+    flops: list[float] = []
+    speeds: dict[tuple[int, str], float] = {}
+    for number, row in enumerate(rows[1:]):
+        try:
+            if len(row) != len(header):
+                raise ValueError(f"{len(row)} cells under {len(header)} names")
+            sizes.append({name: int(text) for name, text in zip(header[:place], row[:place], strict=True) if text})
+            flops.append(float(row[place]))
+            for name, text in zip(header[place + 1 :], row[place + 1 :], strict=True):
+                if text and _positive(speed := float(text)):
+                    speeds[number, name] = speed
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{number + 2}", f"is no row of sizes and speeds ({error})", "mend or drop it"
+            ) from None
+    return Sheet(tuple(sizes), tuple(flops), tuple(header[place + 1 :]), speeds)
+
+
+def gflops(flops: float, time: Estimate | None) -> float | None:
+    """10^9 floating-point operations a second, at the median time."""
+    return flops / time.seconds * 1e-9 if time else None
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """`names` with a number added to each that was there before."""
+    taken: dict[str, None] = {}
+    for name in names:
+        number, candidate = 1, name
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken[candidate] = None
+    return tuple(taken)
+
+
+class _Sizes:
+    """The columns that say which problem a row is about."""
+
+    def __init__(self, table: FinalTable) -> None:
+        indices = table.problem_type.indices
+        longest = max((len(problem.leading) for problem in table.problems), default=0)
+        leading = LEADING if longest == len(LEADING) else tuple(f"LD{number}" for number in range(longest))
+        self.names = (*indices, *leading)
+        self._leading = len(leading)
+
+    def of(self, problem: Problem) -> list[int | None]:
+        missing = [None] * (self._leading - len(problem.leading))
+        return [*problem.sizes, *problem.leading, *missing]
+
+
+def _details(table: FinalTable, sizes: _Sizes, names: Sequence[str]) -> Iterator[list[object]]:
+    for problem, flops in table:
+        for solution, name in zip(table.solutions, names, strict=True):
+            cell = table.cell(problem, solution)
+            said = [name, cell.outcome.value, cell.reason, cell.detail]
+            time = cell.estimate
+            numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
+            yield [*sizes.of(problem), *said, *numbers, gflops(flops, cell.time)]
+
+
+def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _positive(number: float) -> bool:
+    return math.isfinite(number) and number > 0

@@ -1,0 +1,147 @@
+"""From tables of times to a library logic: who answers where, what answers elsewhere, and how good that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.records import Estimate, Problem, Solution
+
+from ._cover import cover
+from ._document import Document, Named, Origin, Regret, Row
+from ._table import Cell, FinalTable, gflops
+from .select import Logic, Neighbours
+
+DIGITS = 6
+"""Significant digits of what is written: far below any measurement's doubt."""
+
+
+def build(
+    tables: Sequence[FinalTable],
+    origin: Origin,
+    *,
+    winners: Mapping[Problem, Solution] | None = None,
+    tolerance: float = 0.0,
+    general: Callable[[Solution], bool] = lambda solution: True,
+) -> Logic:
+    """Condense the tables of one problem type's size groups.
+
+    Each size's solution is its winner from `winners` (the protocol's, which knows ties), else the fastest in the table.
+    With a `tolerance`, solutions are left out as long as every size keeps one within `1 + tolerance` of its best.
+    `general` says of a solution that it is legal at every size, which the fallback should be. Sizes at which nothing
+    ran are left out. Raises ValueError when nothing ran at all, or for tables of several problem types.
+    """
+    table = merge(tables)
+    ran = [problem for problem in table.problems if any(table.time(problem, s) for s in table.solutions)]
+    if not ran:
+        raise ValueError("nothing ran at any size")
+    picks = _picks(table, ran, winners or {}, tolerance)
+    fallback = _fallback(table, ran, general)
+    kept = [solution for solution in table.solutions if solution == fallback or solution in picks.values()]
+    names = replace(table, solutions=tuple(kept)).names
+    place = {solution: number for number, solution in enumerate(kept)}
+    rows = tuple(_row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in picks)
+    solutions = tuple(Named(name, solution) for name, solution in zip(names, kept, strict=True))
+    document = Document(origin, table.problem_type, solutions, rows, place[fallback])
+    return Logic(replace(document, regret=leave_one_out(document, table)))
+
+
+def merge(tables: Sequence[FinalTable]) -> FinalTable:
+    """One table of all sizes and solutions, equal solutions as one.
+
+    Where two tables have a time for the same cell, the one with more samples stays, the first if they have as many:
+    keeping the faster would keep the luckier. A time stays before a reason. Raises ValueError for different types.
+    """
+    if len({table.problem_type for table in tables}) != 1:
+        raise ValueError("only tables of one problem type can be merged")
+    flops = {problem: count for table in tables for problem, count in table}
+    cells: dict[tuple[Problem, Solution], Cell] = {}
+    for table in tables:
+        for key, cell in table.cells.items():
+            if key not in cells or _weight(cell) > _weight(cells[key]):
+                cells[key] = cell
+    return FinalTable(
+        problem_type=tables[0].problem_type,
+        problems=tuple(flops),
+        flops=tuple(flops.values()),
+        solutions=tuple(dict.fromkeys(solution for table in tables for solution in table.solutions)),
+        cells=cells,
+    )
+
+
+def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
+    """Regret at each size of a document, as if that size alone had not been measured; None for fewer than two sizes."""
+    if len(document.rows) < 2:
+        return None
+    problems = {(problem.sizes, problem.leading): problem for problem in table.problems}
+    neighbours = Neighbours(document.rows)
+    sizes: list[tuple[tuple[int, ...], float]] = []
+    for place, row in enumerate(document.rows):
+        problem = problems[row.sizes, row.leading]
+        best = min(time.seconds for s in table.solutions if (time := table.time(problem, s)))
+        asked = _asked(document, neighbours, row.sizes, place)
+        chosen = next((time.seconds for s in asked if (time := table.time(problem, s))), math.inf)
+        sizes.append((row.where, _short(chosen / best)))
+    worst_at, worst = max(sizes, key=lambda pair: pair[1])
+    geomean = math.exp(math.fsum(math.log(regret) for _, regret in sizes) / len(sizes))
+    return Regret(_short(geomean), worst, worst_at, tuple(sizes))
+
+
+def _asked(document: Document, neighbours: Neighbours, sizes: tuple[int, ...], without: int) -> Iterator[Solution]:
+    for place, _ in neighbours.of(sizes, without):
+        yield document.solutions[document.rows[place].solution].solution
+    yield document.solutions[document.fallback].solution
+
+
+def _picks(
+    table: FinalTable, ran: Sequence[Problem], winners: Mapping[Problem, Solution], tolerance: float
+) -> dict[Problem, Solution]:
+    times = _seconds(table, ran)
+    fastest = {problem: table.solutions[place] for problem, place in zip(ran, times.argmin(axis=1), strict=True)}
+    picks = {problem: winners.get(problem, fastest[problem]) for problem in ran}
+    picks = {problem: s if table.time(problem, s) else fastest[problem] for problem, s in picks.items()}
+    if not tolerance:
+        return picks
+    kept = cover(times, tolerance)
+    among = {p: table.solutions[kept[place]] for p, place in zip(ran, times[:, kept].argmin(axis=1), strict=True)}
+    stays = {table.solutions[place] for place in kept}
+    return {problem: pick if pick in stays else among[problem] for problem, pick in picks.items()}
+
+
+def _fallback(table: FinalTable, ran: Sequence[Problem], general: Callable[[Solution], bool]) -> Solution:
+    """Legal anywhere before not, ran at more sizes before fewer, then the best geometric mean of speed."""
+    times = _seconds(table, ran)
+    runs = np.isfinite(times)
+    losses = np.where(runs, np.log(times / times.min(axis=1, keepdims=True)), 0.0).sum(axis=0)
+
+    def merit(place: int) -> tuple[bool, int, float]:
+        count = int(runs[:, place].sum())
+        return general(table.solutions[place]) and count > 0, count, -float(losses[place])
+
+    return table.solutions[max(range(len(table.solutions)), key=merit)]
+
+
+def _seconds(table: FinalTable, problems: Sequence[Problem]) -> NDArray[np.float64]:
+    """Medians, a row a problem and a column a solution, infinite where nothing ran."""
+    times = [[table.time(problem, solution) for solution in table.solutions] for problem in problems]
+    return np.array([[time.seconds if time else math.inf for time in row] for row in times])
+
+
+def _row(table: FinalTable, problem: Problem, flops: float, solution: Solution, place: Mapping[Solution, int]) -> Row:
+    time = table.time(problem, solution)
+    assert time is not None, "only what ran is picked"
+    rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
+    speed = gflops(flops, time) or 0.0
+    return Row(problem.sizes, problem.leading, place[solution], rounded, _short(speed))
+
+
+def _weight(cell: Cell) -> int:
+    return cell.time.count + 1 if cell.time else 0
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")

@@ -1,0 +1,79 @@
+"""Calling the user's reference: a Python function named `file.py:function`."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.records import UserError, Value
+
+from ._base import Array
+from .custom_description import Description
+
+ValueAndMagnitude = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_SIGNATURE = "def {}(sizes: dict, arrays: dict) -> dict of an array, or a pair (array, magnitude), for each output"
+
+
+def call_reference(
+    description: Description,
+    sizes: Mapping[str, Value],
+    arrays: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> dict[str, ValueAndMagnitude]:
+    """`function(sizes, arrays)`: for each output of `shapes` its value and magnitude in float64.
+
+    Raises UserError, at the place of the key `Reference`, for whatever is wrong with the function.
+    """
+    name = description.reference_function
+    function = _function(description.reference_file, name, description.reference.place)
+    try:
+        results = function(dict(sizes), dict(arrays))
+    except Exception as error:
+        raise _wrong(description, f"raised {type(error).__name__}: {error}") from error
+    if not isinstance(results, Mapping) or set(results) != set(shapes):
+        got = ", ".join(map(str, results)) if isinstance(results, Mapping) else type(results).__name__
+        raise _wrong(description, f"gave {got}, the outputs are {', '.join(shapes)}")
+    return {output: _checked(description, output, results[output], shape) for output, shape in shapes.items()}
+
+
+def _checked(description: Description, output: str, result: Any, shape: tuple[int, ...]) -> ValueAndMagnitude:
+    value, magnitude = result if isinstance(result, tuple) and len(result) == 2 else (result, result)
+    try:
+        both = np.asarray(value, np.float64), np.abs(np.asarray(magnitude, np.float64))
+    except (TypeError, ValueError) as error:
+        raise _wrong(description, f"gave no array of numbers for {output}") from error
+    for array in both:
+        if array.shape != shape:
+            raise _wrong(description, f"gave {output} the shape {array.shape}, it is {shape}")
+        if not np.isfinite(array).all():
+            raise _wrong(description, f"gave numbers for {output} that are not finite")
+    return both
+
+
+@cache
+def _function(file: Path, name: str, place: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
+    remedy = "mend the file, or name another with Reference: file.py:function"
+    spec = importlib.util.spec_from_file_location(f"tunesmith_reference_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise UserError(place, f"{file} is no Python file", remedy)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UserError(place, f"{file} cannot be imported: {type(error).__name__}: {error}", remedy) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UserError(place, f"{file} has no function {name}", remedy)
+    return function  # type: ignore[no-any-return]  # what it takes and gives is checked when it is called
+
+
+def _wrong(description: Description, what: str) -> UserError:
+    name = description.reference_function
+    return UserError(description.reference.place, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))

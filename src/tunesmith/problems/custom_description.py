@@ -1,0 +1,287 @@
+"""The user's own kernel, as its YAML file describes it. `docs/custom-kernels.md` explains the keys to the user."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tunesmith.records import UserError, Value
+from tunesmith.spaces.expressions import Expression
+
+from ._placed import Placed, read
+
+LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize")
+"""What constraints and launches may name beside sizes and parameters: properties of the device."""
+
+FLOATS = ("float16", "float32", "float64")
+DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+_NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "WorkGroup", "Grid", "Reference", "Flops")
+_OPTIONAL = ("Language", "Parameters", "Constraints", "LocalMemory", "Tolerance", "Bytes", "Options")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedParameter:
+    """A name that the source sees as a macro, and its values."""
+
+    name: str
+    values: tuple[Value, ...]
+    default: Value
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a configuration must fulfil, and the name under which those that do not are counted."""
+
+    require: Expression
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """A dense array in row-major order. `low` and `high` bound its random contents, where the user says so."""
+
+    name: str
+    dtype: str
+    shape: tuple[Expression, ...]
+    role: Literal["in", "out", "inout"]
+    low: Expression | None = None
+    high: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueArgument:
+    """A number passed by value."""
+
+    name: str
+    dtype: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMemoryArgument:
+    """A pointer to local memory, with its size in bytes."""
+
+    name: str
+    size: Expression
+
+
+@dataclass(frozen=True)
+class Description:
+    """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
+
+    `source` is the text; `reference` says `file.py:function`. `digest` is of the description with both files.
+    """
+
+    path: Path
+    digest: str
+    name: str
+    source: str
+    reference: Placed
+    entry: str
+    language: str
+    options: tuple[str, ...]
+    sizes: tuple[str, ...]
+    parameters: tuple[DescribedParameter, ...]
+    constraints: tuple[Constraint, ...]
+    arguments: tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]
+    work_group: tuple[Expression, ...]
+    grid: tuple[Expression, ...]
+    in_items: bool
+    local_memory: Expression | None
+    tolerance: Expression | None
+    flops: Expression
+    bytes: Expression | None
+
+    @property
+    def arrays(self) -> tuple[ArrayArgument, ...]:
+        return tuple(argument for argument in self.arguments if isinstance(argument, ArrayArgument))
+
+    @property
+    def reference_file(self) -> Path:
+        return self.path.parent / str(self.reference.value).rpartition(":")[0]
+
+    @property
+    def reference_function(self) -> str:
+        return str(self.reference.value).rpartition(":")[2]
+
+
+def describe(path: Path, place: str) -> Description:
+    """Read the description that `place` names; raises UserError with the line of whatever is wrong with it."""
+    text = _text(path, place)
+    fields = read(path, text).fields("the description of a kernel", _NEEDED, _OPTIONAL)
+    sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].items("Sizes"))
+    parameters = _parameters(fields.get("Parameters"))
+    known_to_launch = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
+    _refuse_twice(fields["Sizes"], known_to_launch)
+    if not sizes:
+        raise fields["Sizes"].wrong("Sizes is empty", "name at least one size")
+    grid = fields["Grid"].pairs("Grid")
+    unit = next(iter(grid), "")
+    if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
+        raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
+    language = fields["Language"].word("Language") if "Language" in fields else "OpenCL"
+    if language != "OpenCL":
+        raise fields["Language"].wrong(f"Language: {language} is not supported", "write the kernel in OpenCL")
+    arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
+    source = _text(path.parent / fields["Source"].word("Source"), fields["Source"].place)
+    reference = _reference(fields["Reference"])
+    reference_text = _text(path.parent / reference.value.rpartition(":")[0], reference.place)
+    description = Description(
+        path=path,
+        digest=hashlib.sha256("\0".join((text, source, reference_text)).encode()).hexdigest(),
+        name=_new_name(fields["Name"], "Name"),
+        source=source,
+        reference=reference,
+        entry=_new_name(fields["Entry"], "Entry"),
+        language=language,
+        options=tuple(o.word("Options") for o in fields["Options"].items("Options")) if "Options" in fields else (),
+        sizes=sizes,
+        parameters=parameters,
+        constraints=_constraints(fields.get("Constraints"), known_to_launch),
+        arguments=arguments,
+        work_group=_extents(fields["WorkGroup"], "WorkGroup", known_to_launch),
+        grid=_extents(grid[unit], f"Grid.{unit}", known_to_launch),
+        in_items=unit == "WorkItems",
+        local_memory=_optional(fields.get("LocalMemory"), known_to_launch),
+        tolerance=_optional(fields.get("Tolerance"), sizes),
+        flops=_expression(fields["Flops"], sizes),
+        bytes=_optional(fields.get("Bytes"), sizes),
+    )
+    _check_outputs(description, fields["Arguments"])
+    return description
+
+
+def _text(path: Path, place: str) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
+
+
+def _check_outputs(description: Description, place: Placed) -> None:
+    outputs = [array for array in description.arrays if array.role != "in"]
+    if not outputs:
+        raise place.wrong("no argument is an output", "give one of them Role: out or inout")
+    if description.tolerance is None and any(array.dtype in FLOATS for array in outputs):
+        raise UserError(
+            place.place,
+            "an output holds floating-point numbers, but there is no Tolerance",
+            "give the number of roundings on the way to one element, such as Tolerance: 5",
+        )
+
+
+def _parameters(entry: Placed | None) -> tuple[DescribedParameter, ...]:
+    pairs = entry.pairs("Parameters") if entry else {}
+    return tuple(_parameter(name, given) for name, given in pairs.items())
+
+
+def _parameter(name: str, entry: Placed) -> DescribedParameter:
+    fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
+    _new_name(Placed(name, entry.place), "a parameter")
+    values = tuple(item.plain(name) for item in fields["Values"].items(f"{name}.Values"))
+    for value in values:
+        if isinstance(value, tuple) or (isinstance(value, str) and not _IDENTIFIER.match(value)):
+            raise entry.wrong(f"{name} cannot be {value!r}", "a macro holds a number, true or false, or one word")
+    if not values:
+        raise entry.wrong(f"{name} has no values", "list at least one")
+    default = fields["Default"].plain(name) if "Default" in fields else values[0]
+    if default not in values:
+        raise fields["Default"].wrong(f"{name}: the default {default!r} is not among its values", "list it, too")
+    return DescribedParameter(name, values, default, fields["Doc"].word("Doc") if "Doc" in fields else "")
+
+
+def _constraints(entry: Placed | None, names: Iterable[str]) -> tuple[Constraint, ...]:
+    constraints = []
+    for given in entry.items("Constraints") if entry else []:
+        fields = given.fields("a constraint", ("Require", "Reason"), ())
+        constraints.append(Constraint(_expression(fields["Require"], names), fields["Reason"].word("Reason")))
+    return tuple(constraints)
+
+
+def _arguments(
+    entry: Placed, sizes: tuple[str, ...], known: tuple[str, ...]
+) -> tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]:
+    arguments: list[ArrayArgument | ValueArgument | LocalMemoryArgument] = []
+    for given in entry.items("Arguments"):
+        pairs = given.pairs("an argument")
+        if "Shape" in pairs:
+            arguments.append(_array(given, sizes))
+        elif "LocalBytes" in pairs:
+            fields = given.fields("an argument in local memory", ("Name", "LocalBytes"), ())
+            arguments.append(
+                LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], known))
+            )
+        else:
+            fields = given.fields("an argument", ("Name", "DataType", "Value"), ())
+            value = _expression(fields["Value"], known)
+            arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
+    _refuse_twice(entry, [argument.name for argument in arguments])
+    return tuple(arguments)
+
+
+def _array(entry: Placed, sizes: tuple[str, ...]) -> ArrayArgument:
+    fields = entry.fields("an array", ("Name", "DataType", "Shape", "Role"), ("Range",))
+    role = fields["Role"].word("Role")
+    if role not in ("in", "out", "inout"):
+        raise fields["Role"].wrong(f"Role cannot be {role}", "give in, out or inout")
+    shape = tuple(_expression(item, sizes) for item in fields["Shape"].items("Shape"))
+    bounds: list[Expression] = []
+    if "Range" in fields:
+        bounds = [_expression(item, sizes) for item in fields["Range"].items("Range")]
+        if len(bounds) != 2:
+            raise fields["Range"].wrong("Range has not two entries", "give [low, high]; high is not drawn itself")
+    name, dtype = _new_name(fields["Name"], "Name"), _data_type(fields["DataType"])
+    return ArrayArgument(name, dtype, shape, role, *bounds)  # type: ignore[arg-type]  # one of three words, by the check
+
+
+def _extents(entry: Placed, what: str, names: Iterable[str]) -> tuple[Expression, ...]:
+    items = entry.items(what)
+    if not 1 <= len(items) <= 3:
+        raise entry.wrong(f"{what} has {len(items)} dimensions", "give one, two or three, the fastest first")
+    return tuple(_expression(item, names) for item in items)
+
+
+def _optional(entry: Placed | None, names: Iterable[str]) -> Expression | None:
+    return _expression(entry, names) if entry else None
+
+
+def _expression(entry: Placed, names: Iterable[str]) -> Expression:
+    expression = Expression.parse(entry.value, entry.place)
+    if unknown := sorted(expression.names - set(names)):
+        raise entry.wrong(f"{expression.text!r} names {', '.join(unknown)}", f"here may stand {', '.join(names)}")
+    return expression
+
+
+def _data_type(entry: Placed) -> str:
+    if entry.value not in DATA_TYPES:
+        raise entry.wrong(f"DataType cannot be {entry.value!r}", f"give one of {', '.join(DATA_TYPES)}")
+    return str(entry.value)
+
+
+def _reference(entry: Placed) -> Placed:
+    file, colon, function = entry.word("Reference").rpartition(":")
+    if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
+        raise entry.wrong(f"Reference cannot be {entry.value!r}", "name a Python function: file.py:function")
+    return entry
+
+
+def _new_name(entry: Placed, what: str) -> str:
+    name = entry.word(what)
+    if not _IDENTIFIER.match(name) or name in LIMITS:
+        raise entry.wrong(f"{what} cannot be called {name!r}", "use letters, digits and _, and no device property")
+    return name
+
+
+def _refuse_twice(entry: Placed, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise entry.wrong(f"{name} names two things", "give each a name of its own")
+        seen.add(name)

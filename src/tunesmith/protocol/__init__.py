@@ -1,0 +1,39 @@
+"""In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
+
+from ._candidates import Proposal
+from ._forecast import Forecast, StepForecast, forecast
+from ._judge import Judge
+from ._lineage import Lineage
+from ._measure import Cell, Measure, Table
+from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
+from ._run import run
+from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
+from ._winners import Decision
+
+__all__ = [
+    "NOTHING_RAN",
+    "Benchmark",
+    "Cell",
+    "Decision",
+    "Dropped",
+    "Final",
+    "Forecast",
+    "Fork",
+    "Join",
+    "Judge",
+    "Lineage",
+    "Measure",
+    "Objective",
+    "Phase",
+    "Phases",
+    "Proposal",
+    "Result",
+    "Step",
+    "StepForecast",
+    "StepResult",
+    "Table",
+    "Trial",
+    "forecast",
+    "run",
+    "step_names",
+]

@@ -1,0 +1,87 @@
+"""Names of Tensile's (ROCm/Tensile, v2.0 to 4.44) that a tuning file may bring along, and what becomes of them here."""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ANSWERED_GLOBALS = {
+    "NumElementsToValidate": "every element that is computed is verified before anything is timed",
+    "EnqueuesPerSync": "sampling goes on until Noise is reached; MinimumSamples and MaximumSamples limit it",
+    "SyncsPerBenchmark": "sampling goes on until Noise is reached; MinimumSamples and MaximumSamples limit it",
+    "NumBenchmarks": "finalists are measured again, interleaved; ConfirmBlocks says how often",
+    "NumWarmups": "warm-up goes on until times are stable; WarmUpSeconds limits it",
+    "numWarmups": "warm-up goes on until times are stable; WarmUpSeconds limits it",
+    "DataInitTypeAlpha": "alpha to measure with is Alpha in the ProblemType",
+    "DataInitTypeBeta": "beta to measure with is Beta in the ProblemType",
+    "Platform": "the device is chosen when the run is started",
+    "Device": "the device is chosen when the run is started",
+    "FlushCount": "ColdCache says whether the cache is emptied",
+    "FlushMemorySize": "ColdCache says whether the cache is emptied",
+}
+"""Global parameters with another answer here, and which."""
+
+IGNORED_GLOBALS = _names(
+    """
+    Architecture AsmDebug BoundsCheck BufferOffsetA BufferOffsetB BufferOffsetC
+    BufferOffsetD BuildClient CEqualD ClientArgs ClientBuildPath ClientExecutionLockPath ClientLogLevel CMakeBuildType
+    CodeFromFiles CodeObjectVersion CpuThreads CSVExportWinner CSVMergeSameProblemID CxxCompiler DataInitType
+    DataInitTypeA DataInitTypeAB DataInitTypeB DataInitTypeC DataInitTypeD DebugKernel DeviceLDS EmbedLibrary
+    EmbedLibraryKey ExitAfterKernelGen ExpandRanges ForceGenerateKernel ForceRedoBenchmarkProblems
+    ForceRedoLibraryClient ForceRedoLibraryLogic GenerateSourcesAndExit GranularityThreshold
+    HardwareMonitor KernelTime LegacyComponents LibraryFormat LibraryPrintDebug LibraryUpdateComment LibraryUpdateFile
+    MaxFileName MaxLDS MaxMacroTileRatio MaxWorkspaceSize MergeFiles MinimumRequiredVersion MinKForGSU Name NewClient
+    NumMergedFiles PerformanceMetric PinClocks PreciseKernelTime PrintCodeCommands PrintIndexAssignments PrintLevel
+    PrintSolutionRejectionReason PrintTensorA PrintTensorB PrintTensorC PrintTensorD PrintTensorRef PrintWinnersOnly
+    PristineOnGPU RuntimeLanguage ShortNames ShowProgressBar SleepPercent SolutionSelectionAlg
+    SortProblems SupportedISA ValidationMaxToPrint ValidationPrintValids WavefrontWidth WorkingPath
+    """
+)
+"""Global parameters that mean nothing here."""
+
+IGNORED_LOGIC = _names(
+    """
+    BranchPenalty Dilation LibraryType SmoothOutliers
+    SolutionImportanceMin Threshold
+    """
+)
+"""Keys of LibraryLogic that steer an analysis which is another one here."""
+
+RENAMED_PARAMETERS = {
+    "SplitU": "LocalSplitU (in a work-group) or GlobalSplitU (over work-groups)",
+    "GroupShape": "WorkGroup, a list such as [16, 16, 1]",
+    "NumThreads": "WorkGroup, a list such as [16, 16, 1]",
+    "WorkGroupEdge": "WorkGroup, a list such as [16, 16, 1]",
+    "WorkGroupShape": "WorkGroup, a list such as [16, 16, 1]",
+    "ThreadTileEdge": "ThreadTile, a list such as [4, 4]",
+    "ThreadTileNumElements": "ThreadTile, a list such as [4, 4]",
+    "ThreadTileShape": "ThreadTile, a list such as [4, 4]",
+    "LdsBlockSizePerPad": "LdsBlockSizePerPadA and LdsBlockSizePerPadB, or LdsPadA and LdsPadB",
+}
+"""Parameters that Tensile itself renamed or replaced, and by what."""
+
+FOREIGN_PARAMETERS = _names(
+    """
+    1LDSBuffer AggressivePerfMode AssertAlphaValue AssertBetaValue AssertFree0ElementMultiple AssertFree1ElementMultiple
+    AssertSummationElementMultiple AtomicAddC BufferLoad BufferStore CheckDimOverflow CustomKernelName CustomKernels
+    DepthULdsDivisor DepthUSplit DirectToLds DirectToVgprA DirectToVgprB DisableAtomicFail DisableKernelPieces
+    DisableVgprOverlapping EdgeMultiKernel ExpandPointerSwap Fp16AltImpl FractionalLoad GlobalRead2A GlobalReadPerMfma
+    GlobalReadVectorWidth GlobalSplitUAlgorithm GlobalSplitUSummationAssignmentRoundRobin
+    GlobalSplitUWorkGroupMappingRoundRobin GroupLoadStore ISA InnerUnroll InterleaveAlpha LdcEqualsLdd
+    LdsBlockSizePerPadA LdsBlockSizePerPadB LdsInitCVgprs LdsPadA LdsPadB LocalDotLayout LocalRead2A
+    LocalReadVectorWidth LocalWriteCoalesceGroupA LocalWriteCoalesceGroupB LocalWritePerMfma LoopDoWhile LoopTail
+    MACInstruction MIArchVgpr MagicDivAlg MatrixInstruction MaxOccupancy MaxVgprNumber MinVgprNumber
+    NoReject NonTemporalA NonTemporalB NonTemporalC NonTemporalD NumElementsPerBatchStore OptNoLoadLoop
+    PackBatchDims PackFreeDims PackGranularity PackSummationDims PerformanceSyncLocation PerformanceWaitCount
+    PerformanceWaitLocation PersistentKernel PersistentKernelAlongBatch PrefetchAcrossPersistent PrefetchLocalRead
+    PreloadKernelArguments ReplacementKernel ScheduleGlobalRead ScheduleIterAlg ScheduleLocalWrite SetPrioWorkaround
+    SourceSwap StaggerU StaggerUMapping StaggerUStride StoreCInUnroll StorePriorityOpt StoreRemapVectorWidth
+    StoreSyncOpt StoreVectorWidth StreamK StreamKAtomic StreamKXCCMapping SuppressNoLoadLoop ThreadSeparateGlobalReadA
+    ThreadSeparateGlobalReadB TransposeLDS TryRemoveLDS UnrollIncIsDepthU UnrollMemFence Use64bShadowLimit
+    UseInstOffsetForGRO UseSgprForGRO VectorAtomicWidth VectorStore WaveSeparateGlobalReadA WaveSeparateGlobalReadB
+    WavefrontSize WorkGroupMappingType WorkGroupSchedule
+    """
+)
+"""Parameters of Tensile's kernels. Asked after the space, in which those stand that a kernel here has too."""

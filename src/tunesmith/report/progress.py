@@ -1,0 +1,185 @@
+"""What a person sees while waiting: a live display on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from tunesmith.bench import Compiled, WorkerLost
+from tunesmith.records import Estimate, Outcome, Solution, value_text
+from tunesmith.session import events
+
+from . import _text
+
+QUIET_SECONDS = 20.0
+"""Between two lines where there is no terminal to redraw."""
+
+
+@dataclass
+class _State:
+    """What the display shows; changed by events only."""
+
+    began: float
+    title: str = ""
+    step: str = ""
+    steps_done: int = 0
+    steps: int = 0
+    cells: int = 0
+    done: int = 0
+    fresh: int = 0
+    batch_began: float = 0.0
+    best: tuple[float, Solution, Estimate] | None = None
+    outcomes: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    compiling: int = 0
+    drift: float | None = None
+
+    def remaining(self, now: float) -> float | None:
+        """Seconds left in this batch, from the rate since its first new cell."""
+        if not self.fresh or self.done >= self.cells:
+            return None
+        return (now - self.batch_began) / self.fresh * (self.cells - self.done)
+
+    def rate(self, now: float) -> float:
+        """New cells a second in this batch."""
+        return self.fresh / max(now - self.batch_began, 1e-9)
+
+
+class ProgressReport:
+    """Observes a session and shows it; a context manager. Sentences that must be read stay above the display."""
+
+    def __init__(self, console: Console, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._quiet, self._clock = console, quiet, clock
+        self._state = _State(began=clock())
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), console=console
+        )
+        self._task: TaskID = self._bar.add_task("", total=None)
+        self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=4, transient=True)
+        self._last_line = clock()
+
+    def __enter__(self) -> ProgressReport:
+        if self._shows_live:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._shows_live:
+            self._live.stop()
+
+    @property
+    def _shows_live(self) -> bool:
+        return self._console.is_terminal and not self._quiet
+
+    def __call__(self, event: events.Event) -> None:
+        """Take one event of the session."""
+        state = self._state
+        match event:
+            case events.RunBegan(target=target, steps=steps):
+                state.steps, state.title = steps, target.name
+                self._say(f"tuning on {target.name} ({target.api}, {target.compute_units} compute units)")
+            case events.GroupBegan(problem_type=problem_type):
+                state.title = f"{problem_type.name} on {state.title.split(' on ')[-1]}"
+            case events.BatchBegan(purpose=purpose, cells=cells, reused=reused):
+                state.step, state.cells, state.done, state.fresh = purpose, cells, reused, 0
+                state.batch_began = self._clock()
+            case events.CellMeasured():
+                self._measured(event)
+            case events.StepEnded(result=result, seconds=seconds):
+                state.steps_done += 1
+                state.rejected.update(result.rejected)
+                self._say(_step_line(state, event, seconds))
+            case events.DriftSeen(ratio=ratio, alarm=alarm):
+                state.drift = ratio - 1
+                if alarm:
+                    self._say(f"the anchor drifted by {100 * (ratio - 1):+.1f} %, more than noise: the machine changed")
+            case events.Said(text=text):
+                self._say(text)
+            case Compiled(waiting=waiting):
+                state.compiling = waiting
+            case WorkerLost(cause=cause, stage=stage):
+                self._say(f"a {stage} process was lost ({cause}); a fresh one goes on")
+        self._line_now_and_then()
+
+    def _measured(self, event: events.CellMeasured) -> None:
+        state, measurement = self._state, event.measurement
+        state.done += 1
+        state.fresh += 1
+        state.outcomes[measurement.outcome.value] += 1
+        if event.rate and measurement.estimate and (state.best is None or event.rate > state.best[0]):
+            state.best = (event.rate, event.solution, measurement.estimate)
+        if measurement.outcome is Outcome.WRONG_RESULT:
+            self._say(f"wrong result: {event.problem}: {measurement.detail}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            self._console.print(text, highlight=False)
+            self._last_line = self._clock()
+
+    def _line_now_and_then(self) -> None:
+        now = self._clock()
+        if not self._console.is_terminal and now - self._last_line > QUIET_SECONDS:
+            self._say("  " + "   ".join([f"{self._state.done}/{self._state.cells}", *_facts(self._state, now)]))
+
+    def _picture(self) -> Table:
+        state, now = self._state, self._clock()
+        self._bar.update(
+            self._task,
+            description=f"{state.title}   step {min(state.steps_done + 1, state.steps)}/{state.steps}   {state.step}",
+            total=state.cells or None,
+            completed=state.done,
+        )
+        picture = Table.grid()
+        picture.add_row(self._bar)
+        picture.add_row("   ".join(_facts(state, now)))
+        return picture
+
+
+def _facts(state: _State, now: float) -> list[str]:
+    """The second line: best so far, counts, rate and time left."""
+    facts = []
+    if state.best:
+        rate, solution, estimate = state.best
+        facts.append(f"best so far {_text.rate(rate)} {_text.half_width(estimate)} {_tile(solution)}".rstrip())
+    facts.append("ran " + str(state.outcomes["ok"]))
+    if state.rejected:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in state.rejected.most_common(2))
+        facts.append(f"rejected {state.rejected.total()} ({reasons})")
+    facts += [f"{name} {count}" for name, count in state.outcomes.items() if name != "ok"]
+    if state.compiling:
+        facts.append(f"compiling {state.compiling}")
+    if state.drift is not None:
+        facts.append(f"anchor drift {100 * abs(state.drift):.1f} %")
+    if state.fresh:
+        facts.append(f"{state.rate(now):.2g}/s")
+    if (left := state.remaining(now)) is not None:
+        facts.append(f"{_text.duration(left)} left")
+    return facts
+
+
+def _tile(solution: Solution) -> str:
+    shown = solution.configuration.only(["WorkGroup", "ThreadTile"])
+    return " ".join(f"{name} {value_text(value)}" for name, value in shown.items())
+
+
+def _step_line(state: _State, event: events.StepEnded, seconds: float) -> str:
+    result = event.result
+    parts = [
+        f"{result.name}: {len(result.before)} -> {len(result.after)} lineages",
+        f"{result.candidates} candidates" if result.trials else "",
+        f"rejected {result.rejected.total()}" if result.rejected else "",
+        f"dropped {len(result.dropped)}" if result.dropped else "",
+        f"{_text.duration(seconds)}" if seconds >= 1 else "",
+    ]
+    lines = [", ".join(part for part in parts if part)]
+    lines += [f"  {note}" for note in result.notes]
+    lines += [f"  dropped {_text.configuration(one.lineage.fixed)}: {one.rejection}" for one in result.dropped]
+    return "\n".join(lines)

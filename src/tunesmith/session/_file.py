@@ -1,0 +1,45 @@
+"""A tuning file made ready for a run: read with the families' spaces, its device chosen, its policy filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tunesmith.bench import Policy
+from tunesmith.devices import choose
+from tunesmith.kernels import families, tuning_space
+from tunesmith.protocol import Benchmark, Fork, Phases, TuningFile, read_tuning_file
+from tunesmith.records import ProblemType, Target, UserError
+
+
+def read(path: Path, max_size: int | None) -> TuningFile:
+    """Read a tuning file against the parameters of all families; raises UserError."""
+    if not path.is_file():
+        raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
+    return read_tuning_file(path, tuning_space, derived_names, max_size)
+
+
+def derived_names(problem_type: ProblemType) -> frozenset[str]:
+    """What a join may name beside parameters: everything that a family of the operation derives."""
+    named: set[str] = set()
+    for family in families(problem_type.operation):
+        named.update(family.derived(family.space(problem_type).defaults))
+    return frozenset(named)
+
+
+def device_for(file: TuningFile, selector: str | None) -> Target:
+    """The device to tune on: as asked, else the first usable one that runs a language which the file names."""
+    return choose(selector, languages=sorted({name for phases in file.groups for name in _languages(phases)}))
+
+
+def policy_of(file: TuningFile) -> Policy:
+    """The bench's defaults with what the file says instead."""
+    return replace(Policy(), **file.globals.policy())  # type: ignore[arg-type]  # names are the policy's, a test holds it
+
+
+def _languages(phases: Phases) -> set[str]:
+    named = {phases.start["KernelLanguage"]} if "KernelLanguage" in phases.start else set()
+    for step in phases.steps:
+        if isinstance(step, Fork | Benchmark):
+            named |= {choice["KernelLanguage"] for choice in step.choices if "KernelLanguage" in choice}
+    return {str(name) for name in named}

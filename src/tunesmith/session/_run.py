@@ -1,0 +1,228 @@
+"""A tuning run, from a file to library logic. The same call goes on with a run that was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tunesmith
+from tunesmith.bench import Bench, Drift, reached
+from tunesmith.kernels import KERNELS
+from tunesmith.logic import FinalTable, Logic, Origin, write_logic
+from tunesmith.logic.build import build
+from tunesmith.protocol import Phases, Result, StepResult, TuningFile, run
+from tunesmith.records import Problem, ProblemType, Solution, Target
+from tunesmith.store import RunEnd, RunStart, RunState, Store
+
+from . import events
+from ._anchor import Anchor
+from ._file import device_for, policy_of, read
+from ._judge import FamilyJudge
+from ._outputs import group_name, step_record, table_of, write_step
+from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
+
+STORE, TABLES, LOGIC, CACHE = "measurements.sqlite", "tables", "logic", "cache"
+"""What lies in a run's folder."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A size group that is done: its protocol's result and the final table with where it was written."""
+
+    phases: Phases
+    result: Result
+    measure: RecordedMeasure
+    table: FinalTable
+    csv: Path
+
+
+@dataclass
+class Outcome:
+    """What a run came to. `look_at` are sentences about what a person should see; without any, all went well."""
+
+    target: Target
+    folder: Path
+    state: RunState = RunState.FINISHED
+    groups: list[Group] = field(default_factory=list)
+    logic: list[tuple[Path, Logic]] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
+    drift: Drift | None = None
+    seconds: float = 0.0
+    look_at: list[str] = field(default_factory=list)
+
+
+def tune(
+    path: Path,
+    folder: Path,
+    *,
+    device: str | None = None,
+    max_size: int | None = None,
+    budget_minutes: float | None = None,
+    observe: events.Observer = events.nobody,
+) -> Outcome:
+    """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
+
+    Everything goes into `folder`; calling again with the same arguments measures only what is missing there.
+    `budget_minutes` (else the file's BudgetMinutes) stops the run when it is spent, with all that was measured kept.
+    Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything was put away.
+    """
+    file = read(path, max_size)
+    target = device_for(file, device)
+    for note in file.notes:
+        observe(events.Said(note))
+    observe(events.RunBegan(target, sum(len(phases.steps) for phases in file.groups)))
+    minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
+    with Store.open(folder / STORE) as store:
+        run_id = store.begin_run(_start(path, target))
+        outcome = Outcome(target, folder)
+        began = time.monotonic()
+        try:
+            with Bench(target, policy_of(file), folder / CACHE, observe) as bench:
+                session = _Session(
+                    file, outcome, store, run_id, bench, observe, began + 60 * minutes if minutes else None
+                )
+                session.run()
+        except OutOfBudgetError:
+            outcome.state = RunState.INTERRUPTED
+            outcome.look_at.append(f"the budget of {minutes:g} minutes is spent; the same command with more goes on")
+        except KeyboardInterrupt:
+            outcome.state = RunState.INTERRUPTED
+            raise
+        except BaseException:
+            outcome.state = RunState.FAILED
+            raise
+        finally:
+            outcome.seconds = time.monotonic() - began
+            ledger = outcome.ledger
+            store.end_run(run_id, RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost))
+    return outcome
+
+
+@dataclass
+class _Session:
+    file: TuningFile
+    outcome: Outcome
+    store: Store
+    run_id: str
+    bench: Bench
+    observe: events.Observer
+    deadline: float | None
+
+    def run(self) -> None:
+        anchor = Anchor(self.observe)
+        for phases in self.file.groups:
+            self._group(phases, anchor)
+        anchor.visit()
+        self._drifted(anchor.worst)
+        self._write_logic()
+
+    def _group(self, phases: Phases, anchor: Anchor) -> None:
+        self.observe(events.GroupBegan(phases.problem_type, phases.group))
+        judge = FamilyJudge(phases.problem_type, self.outcome.target)
+        measure = RecordedMeasure(
+            judge, self.bench, self.store, policy_of(self.file), self.outcome.ledger, self.observe, self.deadline
+        )
+        steps = _Steps(self, phases, measure, anchor)
+        result = run(phases, measure, judge, steps.ended)
+        self._look_at(phases, result)
+        final = result.steps[-1]
+        self.outcome.groups.append(
+            Group(
+                phases,
+                result,
+                measure,
+                table_of(final, measure),
+                self._tables / group_name(phases) / f"{final.name}.csv",
+            )
+        )
+
+    def _look_at(self, phases: Phases, result: Result) -> None:
+        look_at = self.outcome.look_at
+        look_at += [
+            f"{group_name(phases)}: a lineage was dropped in {one.step}: {one.rejection}" for one in result.dropped
+        ]
+        final = result.steps[-1].step
+        missing = [str(problem) for problem in getattr(final, "problems", ()) if problem not in result.decisions]
+        if missing:
+            look_at.append(f"{group_name(phases)}: nothing ran right on {len(missing)} sizes: {', '.join(missing[:5])}")
+
+    def _drifted(self, drift: Drift | None) -> None:
+        self.outcome.drift = drift
+        if drift and drift.alarm:
+            self.outcome.look_at.append(f"the anchor drifted to {drift.ratio:.2f} of its first time during the run")
+
+    def _write_logic(self) -> None:
+        by_type: dict[ProblemType, list[Group]] = defaultdict(list)
+        for group in self.outcome.groups:
+            if group.result.decisions:
+                by_type[group.phases.problem_type].append(group)
+        for problem_type, groups in by_type.items():
+            logic = _logic(self.outcome.target, groups)
+            path = self.outcome.folder / LOGIC / f"{problem_type.name}.yaml"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            reached("writing")
+            write_logic(logic, path)
+            self.outcome.logic.append((path, Logic.load(path)))
+
+    @property
+    def _tables(self) -> Path:
+        return self.outcome.folder / TABLES
+
+
+@dataclass
+class _Steps:
+    """Follows one size group's steps: tells the observer, writes the CSV and the record of each as it ends."""
+
+    session: _Session
+    phases: Phases
+    measure: RecordedMeasure
+    anchor: Anchor
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+        self._number = 0
+
+    def ended(self, result: StepResult) -> None:
+        seconds = time.monotonic() - self._began
+        self._number += 1
+        session = self.session
+        write_step(session._tables, self.phases, result, self.measure)
+        session.store.record_step(session.run_id, step_record(self.phases, self._number, result, self.measure, seconds))
+        session.observe(events.StepEnded(result, seconds))
+        self.anchor.after_step(result, self.measure)
+        self._began = time.monotonic()
+
+
+def _logic(target: Target, groups: list[Group]) -> Logic:
+    """The logic of one problem type from all its size groups; a later group's winner of a size replaces an earlier's."""
+    winners = {
+        problem: group.measure.judge.solution(decision.winner)
+        for group in groups
+        for problem, decision in group.result.decisions.items()
+    }
+    toolchains = {group.measure.toolchain(config) for group in groups for config in group.result.survivors}
+    origin = Origin.of(
+        target, "; ".join(sorted(toolchains)), tunesmith.__version__, time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    )
+
+    def runs_anywhere(solution: Solution) -> bool:
+        tiny = Problem(solution.type, (1,) * len(solution.type.indices), scalars=next(iter(winners)).scalars)
+        return not any(KERNELS[solution.kernel].rejections_for(solution.configuration, tiny, target))
+
+    return build([group.table for group in groups], origin, winners=winners, general=runs_anywhere)
+
+
+def _start(path: Path, target: Target) -> RunStart:
+    return RunStart(
+        command=tuple(sys.argv),
+        tuning_file=str(path.resolve()),
+        tuning_file_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        device=target.name,
+        driver=target.driver,
+        selector=target.selector,
+        version=tunesmith.__version__,
+    )

@@ -1,0 +1,147 @@
+"""A judge and measurers for the protocol that need no device: legality and times are functions that a test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tunesmith.protocol import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step, Table
+from tunesmith.records import Configuration, Estimate, Problem, ProblemType, Rejection, Value
+
+TOY = ProblemType("TOY", "toy", ("N",), Configuration())
+Values = dict[str, list[Value]]
+Seconds = Callable[[Configuration, Problem], float | None]
+"""The time of a configuration on a problem; None where it does not run."""
+
+
+def size(number: int) -> Problem:
+    return Problem(TOY, (number,))
+
+
+def sizes(*numbers: int) -> tuple[Problem, ...]:
+    return tuple(size(number) for number in numbers)
+
+
+def choices(values: Values) -> tuple[Configuration, ...]:
+    """All combinations, the first parameter varying fastest."""
+    combinations: list[dict[str, Value]] = [{}]
+    for name, options in reversed(values.items()):
+        combinations = [{name: option} | rest for rest in combinations for option in options]
+    return tuple(Configuration(combination) for combination in combinations)
+
+
+def fork(**values: list[Value]) -> Fork:
+    return Fork(choices(values))
+
+
+def benchmark(phase: Phase = Phase.BENCHMARK_FORK, on: Iterable[int] = (1,), **values: list[Value]) -> Benchmark:
+    return Benchmark(phase, choices(values), sizes(*on))
+
+
+def join(*names: str, on: Iterable[int] = (1,)) -> Join:
+    return Join(names, sizes(*on))
+
+
+def final(*numbers: int) -> Final:
+    return Final(sizes(*numbers or (1,)))
+
+
+def phases(start: Mapping[str, Value], *steps: Step, objective: Objective = Objective.GEOMEAN) -> Phases:
+    """A size group; what is tuned is read off the steps."""
+    tuned: dict[str, dict[Value, None]] = {}
+    for step in steps:
+        if isinstance(step, Fork | Benchmark):
+            for choice in step.choices:
+                for name, value in choice.items():
+                    tuned.setdefault(name, {})[value] = None
+    listed = tuple((name, tuple(values)) for name, values in tuned.items())
+    return Phases(TOY, 0, Configuration(start), steps, listed, objective)
+
+
+@dataclass
+class FakeJudge:
+    """`illegal` gives the reason why not, or "" when legal."""
+
+    illegal: Callable[[Configuration], str] = lambda config: ""
+    illegal_for: Callable[[Configuration, Problem], str] = lambda config, problem: ""
+    derive: Callable[[Configuration], Mapping[str, Value]] = lambda config: {}
+    same: Callable[[Configuration], object] = lambda config: config.to_json()
+    flops: Callable[[Problem], float] = lambda problem: 1.0
+
+    def rejections(self, config: Configuration) -> Sequence[Rejection]:
+        return [Rejection(reason, str(config)) for reason in [self.illegal(config)] if reason]
+
+    def rejections_for(self, config: Configuration, problem: Problem) -> Sequence[Rejection]:
+        return [Rejection(reason, str(config)) for reason in [self.illegal_for(config, problem)] if reason]
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        return self.derive(config)
+
+    def identity(self, config: Configuration) -> str:
+        return str(self.same(config))
+
+    def work(self, problem: Problem) -> float:
+        return self.flops(problem)
+
+
+@dataclass
+class Exact:
+    """Times without noise; remembers what it was asked."""
+
+    seconds: Seconds
+    screens: list[tuple[list[list[Configuration]], list[Problem], bool]] = field(default_factory=list)
+    confirms: list[tuple[list[Configuration], list[Problem]]] = field(default_factory=list)
+
+    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+        self.screens.append(([list(group) for group in groups], list(problems), racing))
+        cells = {}
+        for config in (config for group in groups for config in group):
+            for problem in problems:
+                if (seconds := self.seconds(config, problem)) is not None:
+                    cells[config, problem] = Estimate(seconds, seconds, seconds, 1)
+        return Table(cells)
+
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        self.confirms.append((list(configs), list(problems)))
+        paired = {}
+        for config in configs:
+            for problem in problems:
+                if (seconds := self.seconds(config, problem)) is not None:
+                    paired[config, problem] = (seconds,) * 5
+        return Table(paired=paired)
+
+
+@dataclass
+class Noisy:
+    """Times with log-normal noise, in each block common to all finalists but for a part of their own."""
+
+    seconds: Seconds
+    random: np.random.Generator
+    noise: float = 0.02
+    drift: float = 0.05
+    samples: int = 15
+
+    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+        cells = {}
+        for config in dict.fromkeys(config for group in groups for config in group):
+            for problem in problems:
+                if (seconds := self.seconds(config, problem)) is not None:
+                    cells[config, problem] = self._estimate(seconds)
+        return Table(cells)
+
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        paired = {}
+        for problem in problems:
+            common = self.random.normal(0.0, self.drift, self.samples)
+            for config in configs:
+                if (seconds := self.seconds(config, problem)) is not None:
+                    own = self.random.normal(0.0, self.noise, self.samples)
+                    paired[config, problem] = tuple(float(x) for x in seconds * np.exp(common + own))
+        return Table(paired=paired)
+
+    def _estimate(self, seconds: float) -> Estimate:
+        """Median with the interval between the order statistics that hold it in 95 % of cases (4th and 12th of 15)."""
+        taken = np.sort(seconds * np.exp(self.random.normal(0.0, self.noise, 15)))
+        return Estimate(float(taken[7]), float(taken[3]), float(taken[11]), 15)

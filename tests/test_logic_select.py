@@ -1,0 +1,298 @@
+"""Which solution for which size, by which rule; and files: what is written is read, and what is no logic is refused."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tunesmith.logic import Document, Logic, Named, Origin, Regret, Row, Rule, dump, write_logic
+from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError
+
+GEMM = ProblemType(
+    "GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s", "Batched": True})
+)
+ORIGIN = Origin("fake", "a fake device", "CPU", "none", "1.0", "compiler 1", "0.1.0", "2026-11-20T12:00:00Z")
+
+
+def named(tile: int) -> Named:
+    return Named(f"T{tile}", Solution(GEMM, "tiled", Configuration({"Tile": tile, "Group": (8, 8), "Pad": True})))
+
+
+def row(solution: int, gflops: float, *where: int) -> Row:
+    seconds = 2.0 * math.prod(where[:4]) / gflops * 1e-9
+    low, median, high = (float(f"{seconds * factor:.6g}") for factor in (0.9, 1.0, 1.1))
+    return Row(where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops)
+
+
+def logic(*rows: Row, solutions: int = 4, fallback: int = 0) -> Logic:
+    return Logic(Document(ORIGIN, GEMM, tuple(map(named, range(solutions))), rows, fallback))
+
+
+def names(choices: object) -> list[str]:
+    return [choice.name for choice in choices]  # type: ignore[attr-defined]
+
+
+class TestChoosing:
+    def test_a_measured_size_is_answered_exactly(self):
+        choice = logic(row(1, 10.0, 64, 64, 1, 64), row(2, 20.0, 65, 64, 1, 64)).choose((64, 64, 1, 64))
+        assert (choice.name, choice.rule) == ("T1", Rule.EXACT)
+        assert choice.expected_seconds == pytest.approx(2 * 64**3 / 10e9, rel=1e-5)
+
+    def test_near_is_near_in_ratio_not_in_elements(self):
+        """16 is 4096 elements from 4112 and 48 from 64, but 4000 is nearest to 4096 and 40 to 64, by ratio."""
+        asked = logic(row(1, 1.0, 16, 64, 1, 64), row(2, 1.0, 64, 64, 1, 64), row(3, 1.0, 4096, 64, 1, 64))
+        assert asked.choose((40, 64, 1, 64)).name == "T2"
+        assert asked.choose((30, 64, 1, 64)).name == "T1", (
+            "30 is 14 from 16 and 34 from 64, and nearer to 16 by ratio too"
+        )
+        assert asked.choose((1000, 64, 1, 64)).name == "T3", "936 above 64, 3096 below 4096: by elements it were 64"
+
+    def test_the_neighbour_and_its_distance_are_said(self):
+        choice = logic(row(1, 10.0, 64, 64, 1, 64)).choose((128, 128, 1, 64))
+        assert (choice.rule, choice.neighbour) == (Rule.NEAREST, (64, 64, 1, 64))
+        assert choice.distance == pytest.approx(math.sqrt(2))
+
+    def test_a_neighbours_time_is_scaled_to_its_gflops(self):
+        choice = logic(row(1, 10.0, 64, 64, 1, 64)).choose((128, 100, 3, 64))
+        assert choice.expected_seconds == pytest.approx(2 * 128 * 100 * 3 * 64 / 10e9, rel=1e-5)
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_of_equally_near_sizes_the_faster_speaks(self, order: int):
+        rows = [row(1, 10.0, 64, 64, 1, 64), row(2, 99.0, 256, 64, 1, 64)][::order]
+        assert logic(*rows).choose((128, 64, 1, 64)).name == "T2"
+
+    def test_every_solution_comes_once_in_order_of_its_nearest_size(self):
+        rows = [row(1, 1.0, s, 64, 1, 64) for s in (512, 64)] + [row(2, 1.0, s, 64, 1, 64) for s in (128, 1024)]
+        asked = logic(*rows, solutions=3, fallback=0)
+        found = list(asked.candidates((64, 64, 1, 64)))
+        assert names(found) == ["T1", "T2", "T0"]
+        assert [choice.rule for choice in found] == [Rule.EXACT, Rule.NEAREST, Rule.FALLBACK]
+        assert found[2].expected_seconds is None
+        assert names(asked.candidates((900, 64, 1, 64))) == ["T2", "T1", "T0"]
+
+    def test_without_any_measured_size_the_fallback_answers(self):
+        choice = logic(fallback=3).choose((64, 64, 1, 64))
+        assert (choice.name, choice.rule) == ("T3", Rule.FALLBACK)
+
+    def test_leading_dimensions_are_another_measured_problem(self):
+        asked = logic(row(1, 10.0, 64, 64, 1, 64), row(2, 5.0, 64, 64, 1, 64, 80, 80, 80, 80))
+        assert (asked.choose((64, 64, 1, 64)).name, asked.choose((64, 64, 1, 64)).rule) == ("T1", Rule.EXACT)
+        padded = asked.choose((64, 64, 1, 64), (80, 80, 80, 80))
+        assert (padded.name, padded.rule) == ("T2", Rule.EXACT)
+        other = asked.choose((64, 64, 1, 64), (96, 96, 96, 96))
+        assert (other.name, other.rule, other.distance) == ("T1", Rule.NEAREST, 0.0)
+
+    def test_a_wrong_number_of_sizes_is_refused(self):
+        with pytest.raises(ValueError, match="M, N, Batch, K"):
+            logic(row(1, 1.0, 64, 64, 1, 64)).choose((64, 64, 64))
+
+    @settings(max_examples=80, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 6), st.integers(0, 6), st.sampled_from([1.0, 2.0])), min_size=1
+        ),
+        st.tuples(st.integers(0, 6), st.integers(0, 6)),
+    )
+    def test_the_order_is_that_of_a_plain_sort(self, made, asked):  # type: ignore[no-untyped-def]
+        """Sizes are powers of two, so that distances are exact and ties are frequent."""
+        rows = {(m, n): row(s, speed, 2**m, 2**n, 1, 64) for s, m, n, speed in made}
+        sizes = (2 ** asked[0], 2 ** asked[1], 1, 64)
+
+        def key(found: Row) -> tuple[float, float]:
+            m, n = (math.log2(size) for size in found.sizes[:2])
+            return (m - asked[0]) ** 2 + (n - asked[1]) ** 2, -found.gflops
+
+        ordered = sorted(rows.values(), key=key)
+        chosen = logic(*rows.values()).candidates(sizes)
+        ranks = {}
+        for found in ordered:
+            ranks.setdefault(f"T{found.solution}", key(found))
+        given_names = [choice.name for choice in chosen if choice.rule is not Rule.FALLBACK]
+        exact = [found for found in ordered if found.sizes == sizes]
+        if exact:
+            assert given_names[0] == f"T{exact[0].solution}"
+        assert [ranks[name] for name in given_names] == sorted(ranks.values())
+        assert set(given_names) == set(ranks)
+
+    def test_asking_again_gives_the_same(self):
+        asked = logic(row(1, 10.0, 64, 64, 1, 64))
+        assert asked.choose((100, 64, 1, 64)) is asked.choose((100, 64, 1, 64))
+
+
+def document(**changes: object) -> Document:
+    rows = (row(0, 12.5, 64, 64, 1, 64), row(1, 20.0, 128, 64, 1, 64, 128, 128, 160, 64))
+    regret = Regret(1.25, math.inf, (64, 64, 1, 64), (((64, 64, 1, 64), math.inf), ((128, 64, 1, 64, 1, 2, 3, 4), 1.0)))
+    parts = {"origin": ORIGIN, "problem_type": GEMM, "solutions": (named(0), named(1)), "rows": rows, "fallback": 1}
+    return Document(**{**parts, "regret": regret, **changes})  # type: ignore[arg-type]
+
+
+class TestFiles:
+    def test_what_is_written_is_read(self, tmp_path: Path):
+        write_logic(document(), tmp_path / "deep" / "logic.yaml")
+        assert Logic.load(tmp_path / "deep" / "logic.yaml").document == document()
+
+    def test_an_interval_that_is_not_known_stays_unknown(self, tmp_path: Path):
+        unknown = Row((64, 64, 1, 64), (), 0, Estimate(1.0, math.nan, math.inf, 1), 1.0)
+        write_logic(document(rows=(unknown,)), tmp_path / "logic.yaml")
+        estimate = Logic.load(tmp_path / "logic.yaml").document.rows[0].estimate
+        assert math.isnan(estimate.low)
+        assert math.isnan(estimate.high)
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.dictionaries(
+            st.text(min_size=1),
+            st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.lists(st.integers()).map(tuple),
+        ),
+        st.text(min_size=1),
+    )
+    def test_any_configuration_and_device_name_survive(self, parameters, device: str):  # type: ignore[no-untyped-def]
+        from dataclasses import replace
+
+        solution = Solution(GEMM, "tiled", Configuration(parameters))
+        made = document(
+            solutions=(Named(device, solution),), rows=(), fallback=0, origin=replace(ORIGIN, device=device)
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            write_logic(made, Path(folder, "logic.yaml"))
+            assert Logic.load(Path(folder, "logic.yaml")).document == made
+
+    def test_a_row_is_a_line_that_a_person_can_read(self):
+        lines = dump(document()).splitlines()
+        assert "tunesmith-logic: 1" in lines
+        assert "- [[64, 64, 1, 64], 0, 4.1943e-05, [3.77487e-05, 4.61373e-05], 7, 12.5]" in lines
+
+    def test_no_object_of_pythons_can_come_out_of_a_file(self, tmp_path: Path):
+        (tmp_path / "logic.yaml").write_text("!!python/object/apply:os.system ['true']")
+        with pytest.raises(UserError):
+            Logic.load(tmp_path / "logic.yaml")
+
+
+GOOD = dump(document())
+
+
+def _changed(old: str, new: str) -> tuple[str, int]:
+    assert GOOD.count(old) == 1, old
+    return GOOD.replace(old, new), GOOD[: GOOD.index(old)].count("\n") + 1
+
+
+class TestMalformedFiles:
+    """Each names the file, the line and the key."""
+
+    def refused(self, folder: Path, text: str | bytes) -> UserError:
+        path = folder / "logic.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(UserError) as caught:
+            Logic.load(path)
+        assert caught.value.place.startswith(str(path))
+        return caught.value
+
+    @pytest.mark.parametrize(
+        ("old", "new", "says"),
+        [
+            ("tunesmith-logic: 1", "tunesmith-logic: 2", "format 2"),
+            ("tunesmith-logic: 1", "tunesmith-logic: one", "whole number"),
+            ("fallback: 1", "fallback: 7", "fallback"),
+            ("fallback: 1", "fallback: true", "fallback"),
+            ("fallback: 1", "fallbak: 1", "fallbak"),
+            ("  driver: '1.0'", "  driver: 1.0", "origin.driver"),
+            ("  operation: GEMM", "  operation:", "problem-type.operation"),
+            ("indices: [M, N, Batch, K]", "indices: [M, N, M, K]", "indices[2]"),
+            ("- index: 1", "- index: 0", "solutions[1].index"),
+            ("  name: T1", "  name: T0", "twice"),
+            ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 64, 1, 64], 2, 4.1943e-05,", "exact[0][1]"),
+            ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 64, 64], 0, 4.1943e-05,", "exact[0][0]"),
+            ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 0, 1, 64], 0, 4.1943e-05,", "exact[0][0][1]"),
+            ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 64, 1, 64], 0, fast,", "exact[0][2]"),
+            ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 64, 1, 64], 0, .nan,", "exact[0][2]"),
+            ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 64, 1, 64], 0,", "exact[0]"),
+            ("[[128, 64, 1, 64, 128, 128, 160, 64], 1", "[[64, 64, 1, 64], 1", "twice"),
+            ("  geomean: 1.25", "  geomean: -1", "regret.geomean"),
+            ("rest: {rule: nearest, distance: log2}", "rest: {rule: farthest}", "rest"),
+        ],
+    )
+    def test_the_line_and_the_key_are_named(self, tmp_path: Path, old: str, new: str, says: str):
+        text, line = _changed(old, new)
+        error = self.refused(tmp_path, text)
+        assert error.place.endswith(f":{line}")
+        assert says in error.what
+
+    @pytest.mark.parametrize("key", ["origin", "problem-type", "solutions", "fallback", "exact"])
+    def test_a_missing_key_is_named(self, tmp_path: Path, key: str):
+        raw = yaml.safe_load(GOOD)
+        del raw[key]
+        assert f"{key} is missing" in self.refused(tmp_path, yaml.safe_dump(raw)).what
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "[]", "- {MinimumRequiredVersion: 4.2.0}\n- vega20", "word", "a: [", "a: !!int x", "\t", b"\xff\xfe\x00",
+         "[" * 5000, "tunesmith-logic: 1", "{[1]: 2}", "{{a: 1}: 2}", "!!binary x: 3", "2026-13-99"],
+    )  # fmt: skip
+    def test_something_else_altogether(self, tmp_path: Path, text: str | bytes):
+        self.refused(tmp_path, text)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("{DataType: s,", "{{DataType: {},"),
+            ("fallback: 1", "fallback: {}"),
+            ("rest: {rule: nearest, distance: log2}", "rest: {}"),
+            ("  kind: CPU", "  kind: {}"),
+            ("  worst-at: [64, 64, 1, 64]", "  worst-at: {}"),
+        ],
+    )
+    def test_a_bomb_of_aliases_does_no_harm(self, tmp_path: Path, old: str, new: str):
+        """A few lines that stand for 9^30 numbers."""
+        bomb = "&x0 [1]"
+        for layer in range(1, 30):
+            bomb = f"&x{layer} [{bomb}{f', *x{layer - 1}' * 8}]"
+        text, _ = _changed(old, new.format(bomb))
+        self.refused(tmp_path, text)
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path):
+        with pytest.raises(UserError, match="cannot be read"):
+            Logic.load(tmp_path / "none.yaml")
+        with pytest.raises(UserError, match="cannot be read"):
+            Logic.load(tmp_path)
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.data())
+    def test_a_mangled_file_is_a_logic_or_a_user_error(self, data: st.DataObject):
+        text = GOOD
+        for _ in range(data.draw(st.integers(1, 3))):
+            start = data.draw(st.integers(0, len(text)))
+            end = data.draw(st.integers(start, min(len(text), start + 30)))
+            text = (
+                text[:start]
+                + data.draw(
+                    st.text(max_size=6) | st.sampled_from(["[", "{", ": ", "- ", "&a ", "*a", "\n", "0", ".inf"])
+                )
+                + text[end:]
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "logic.yaml")
+            path.write_text(text, encoding="utf-8")
+            try:
+                made = Logic.load(path)
+            except UserError:
+                return
+            made.choose((50,) * len(made.document.problem_type.indices))
+
+
+def test_selecting_imports_nothing_heavy():
+    program = "import sys, tunesmith.logic; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"scipy", "sqlalchemy", "pydantic", "matplotlib", "rich", "typer", "tunesmith.logic.build"} & set(loaded)
+
+
+def test_a_document_can_be_sent_to_another_process():
+    assert pickle.loads(pickle.dumps(document())) == document()

@@ -1,0 +1,385 @@
+"""OpenCL devices: found, tried out, and plans carried out on them. On any OpenCL device; PoCL's own traits are marked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tunesmith.devices import Device, LaunchError, choose, discover, environment, open_device
+from tunesmith.devices._choice import APIS, tried
+from tunesmith.records import (
+    Binary,
+    CompiledFacts,
+    Launch,
+    LocalArgument,
+    Module,
+    OperandArgument,
+    Plan,
+    ScalarArgument,
+    TensorMapArgument,
+    UserError,
+    WorkspaceArgument,
+    Zero,
+)
+from tunesmith.toolchains import TOOLCHAINS, CompileError
+from tunesmith.toolchains.opencl import parse_nvidia_log
+
+SOURCE = """
+__kernel void scale(__global float *out, __global const float *in, float by, int n)
+{
+    if (get_global_id(0) < n) out[get_global_id(0)] = by * in[get_global_id(0)];
+}
+__kernel void add(__global float *out, __global const float *in, __local float *staged)
+{
+    staged[get_local_id(0)] = in[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] += staged[get_local_size(0) - 1 - get_local_id(0)];
+}
+__kernel void where(__global int *out)
+{
+    out[get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2))] =
+        get_group_id(0) + 10 * get_group_id(1) + 100 * get_group_id(2);
+}
+__kernel void greedy(__global float *out)
+{
+    __local float much[1 << 23];
+    much[get_local_id(0)] = out[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = much[get_local_size(0) - 1 - get_local_id(0)];
+}
+"""
+MODULE = Module("OpenCL", SOURCE, ("scale", "add", "where"))
+OUT, IN, COUNT = OperandArgument("out"), OperandArgument("in"), 64
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    try:
+        found = choose("OpenCL")
+    except UserError as error:
+        pytest.skip(f"no usable OpenCL device: {error}")
+    live = open_device(found)
+    yield live
+    live.close()
+
+
+@pytest.fixture(scope="module")
+def binary(device: Device) -> Binary:
+    return TOOLCHAINS["OpenCL"].compile(MODULE, device.target)
+
+
+def launch(entry: str, *arguments: object, groups: int = 4, items: int = 16) -> Launch:
+    return Launch(0, entry, (groups, 1, 1), (items, 1, 1), arguments)  # type: ignore[arg-type]
+
+
+def floats(device: Device, values: np.ndarray) -> object:
+    buffer = device.allocate(values.nbytes)
+    device.write(buffer, values.astype(np.float32).view(np.uint8))
+    return buffer
+
+
+def scaled(by: float) -> Launch:
+    return launch("scale", OUT, IN, ScalarArgument(by, "float32"), ScalarArgument(COUNT, "int32"))
+
+
+@pytest.mark.opencl
+class TestPlans:
+    def test_a_plan_runs_its_steps_in_order(self, device: Device, binary: Binary) -> None:
+        """Scale, then add the reversed group through local memory; zero of the first half comes between them."""
+        values = np.arange(1, COUNT + 1, dtype=np.float32)
+        operands = {"out": device.allocate(4 * COUNT), "in": floats(device, values)}
+        steps = (scaled(3.0), Zero("out", 0, 4 * 32), launch("add", OUT, IN, LocalArgument(4 * 16)))
+        prepared = device.prepare(Plan(steps), [device.load(binary)], operands, None)
+        prepared.enqueue()
+        device.synchronize()
+        first = np.where(np.arange(COUNT) < 32, 0, 3 * values)
+        expected = first + values.reshape(4, 16)[:, ::-1].ravel()
+        np.testing.assert_array_equal(device.read(operands["out"], 4 * COUNT).view(np.float32), expected)
+
+    def test_plans_prepared_together_keep_their_own_arguments(self, device: Device, binary: Binary) -> None:
+        """An OpenCL kernel object holds its arguments: two plans of one program must not share one."""
+        program, source = device.load(binary), floats(device, np.ones(COUNT))
+        outs = [device.allocate(4 * COUNT) for _ in range(2)]
+        both = [
+            device.prepare(Plan((scaled(by),)), [program], {"out": out, "in": source}, None)
+            for by, out in zip((2.0, 5.0), outs, strict=True)
+        ]
+        for prepared in both:
+            prepared.enqueue()
+        device.synchronize()
+        assert [device.read(out, 4).view(np.float32)[0] for out in outs] == [2.0, 5.0]
+
+    def test_workspace_is_addressed_and_zeroed_at_its_offset(self, device: Device, binary: Binary) -> None:
+        offset = 3 * device.alignment
+        workspace = device.allocate(offset + 4 * COUNT)
+        device.write(workspace, np.full(offset + 4 * COUNT, 255, np.uint8))
+        steps = (
+            Zero("", 0, device.alignment),
+            launch(
+                "scale", WorkspaceArgument(offset), IN, ScalarArgument(2, "float32"), ScalarArgument(COUNT, "int32")
+            ),
+        )
+        operands = {"in": floats(device, np.ones(COUNT))}
+        device.prepare(Plan(steps, offset + 4 * COUNT), [device.load(binary)], operands, workspace).enqueue()
+        device.synchronize()
+        after = device.read(workspace, offset + 4 * COUNT)
+        assert not after[: device.alignment].any()
+        assert (after[device.alignment : offset] == 255).all()
+        assert (after[offset:].view(np.float32) == 2).all()
+
+    def test_the_grid_counts_work_groups_in_three_dimensions(self, device: Device, binary: Binary) -> None:
+        out = device.allocate(4 * 6 * 4 * 4)
+        plan = Plan((Launch(0, "where", (2, 2, 4), (3, 2, 1), (OUT,)),))
+        device.prepare(plan, [device.load(binary)], {"out": out}, None).enqueue()
+        groups = device.read(out, 4 * 6 * 4 * 4).view(np.int32).reshape(4, 4, 6)
+        assert groups[3, 3, 5] == 311
+        assert groups[2, 1, 2] == 200
+
+    def test_time_spans_all_executions(self, device: Device, binary: Binary) -> None:
+        operands = {"out": device.allocate(4 * COUNT), "in": floats(device, np.ones(COUNT))}
+        prepared = device.prepare(Plan((scaled(1.0), scaled(1.0))), [device.load(binary)], operands, None)
+        device.time([prepared])
+        assert device.time([]) == 0.0
+        once = min(device.time([prepared]) for _ in range(20))
+        assert 0 < once < min(device.time([prepared] * 50) for _ in range(5))
+
+
+@pytest.mark.opencl
+class TestMemory:
+    def test_views_of_views_address_the_whole(self, device: Device) -> None:
+        step = device.alignment
+        whole = device.allocate(4 * step)
+        device.write(whole, np.repeat(np.arange(4, dtype=np.uint8), step))
+        inner = device.view(device.view(whole, step, 3 * step), step, step)
+        assert (device.read(inner, step) == 2).all()
+        device.write(inner, np.array([9], np.uint8), step - 1)
+        assert device.read(whole, 1, 3 * step - 1)[0] == 9
+
+    def test_nothing_can_be_allocated_read_and_written(self, device: Device) -> None:
+        empty = device.allocate(0)
+        device.write(empty, np.zeros(0, np.uint8))
+        assert device.read(empty, 0).size == 0
+        device.release(empty)
+
+    def test_wrapping_shares_the_hosts_memory_or_declines(self, device: Device, binary: Binary) -> None:
+        store = np.zeros(4 * COUNT + device.alignment, np.uint8)
+        start = -store.ctypes.data % device.alignment
+        array = store[start : start + 4 * COUNT].view(np.float32)
+        wrapped = device.wrap(array)
+        if device.target.kind == "GPU":
+            assert wrapped is None
+            return
+        operands = {"out": wrapped, "in": floats(device, np.ones(COUNT))}
+        device.prepare(Plan((scaled(4.0),)), [device.load(binary)], operands, None).enqueue()
+        device.synchronize()
+        assert (array == 4).all()
+        assert device.wrap(store[start + 4 : start + 68]) is None
+        assert device.wrap(array[::2]) is None
+        array.flags.writeable = False
+        assert device.wrap(array) is None
+
+
+@pytest.mark.opencl
+class TestRefusals:
+    def refused(self, device: Device, binary: Binary, step: Launch | Zero) -> LaunchError:
+        operands = {"out": device.allocate(4 * COUNT), "in": floats(device, np.ones(COUNT))}
+        with pytest.raises(LaunchError) as caught:
+            device.prepare(Plan((step,)), [device.load(binary)], operands, None).enqueue()
+        device.synchronize()
+        return caught.value
+
+    def test_each_refusal_has_a_constant_reason_and_the_device_goes_on(self, device: Device, binary: Binary) -> None:
+        limit = device.target
+        cases = {
+            "invalid work-group size": launch("where", OUT, groups=1, items=2 * limit.max_work_group_size),
+            "local memory": launch("add", OUT, IN, LocalArgument(limit.local_memory_bytes + 4)),
+            "no such entry": launch("missing", OUT),
+            "invalid argument": launch("where", TensorMapArgument("out", "float32", (4,), (1,), (4,))),
+        }
+        assert {reason: self.refused(device, binary, step).reason for reason, step in cases.items()} == {
+            reason: reason for reason in cases
+        }
+        assert not any(self.refused(device, binary, step).poisoned for step in cases.values())
+
+    def test_a_missing_workspace_or_argument_is_refused(self, device: Device, binary: Binary) -> None:
+        for step in (launch("where", WorkspaceArgument()), launch("where"), Zero("", 0, 16), launch("where", OUT, OUT)):
+            assert self.refused(device, binary, step).reason == "invalid argument"
+
+    def test_static_local_memory_beyond_the_device_never_reaches_the_driver(self, device: Device) -> None:
+        """PoCL ends the whole process when such a kernel is launched."""
+        try:
+            greedy = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", SOURCE, ("greedy",)), device.target)
+        except CompileError:
+            return
+        assert self.refused(device, greedy, launch("greedy", OUT)).reason == "local memory"
+
+    def test_too_large_an_allocation_is_out_of_memory(self, device: Device) -> None:
+        with pytest.raises(LaunchError, match="out of memory"):
+            device.allocate(1 << 50)
+
+    def test_a_program_that_does_not_load_is_a_launch_error(self, device: Device) -> None:
+        payload = json.dumps({"source": "__kernel void f() { x; }", "options": []}).encode()
+        with pytest.raises(LaunchError, match="program does not load"):
+            device.load(Binary("", "OpenCL", payload, (CompiledFacts("f"),)))
+
+
+@pytest.mark.opencl
+class TestToolchain:
+    def test_facts_tell_local_memory_and_largest_work_group(self, device: Device) -> None:
+        source = """__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void f(__global float *a)
+        {
+            __local float t[100];
+            t[get_local_id(0)] = a[get_global_id(0)];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            a[get_global_id(0)] = t[7 - get_local_id(0)];
+        }"""
+        (facts,) = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", source, ("f",)), device.target).facts
+        assert facts.entry == "f"
+        assert facts.local_bytes is not None
+        assert facts.local_bytes >= 400
+        assert facts.max_work_group_size
+
+    def test_options_reach_the_compiler(self, device: Device) -> None:
+        source = "#ifndef WANTED\n#error missing\n#endif\n__kernel void f(__global int *a) { a[0] = WANTED; }"
+        module = Module("OpenCL", source, ("f",), ("-DWANTED=3",))
+        assert TOOLCHAINS["OpenCL"].compile(module, device.target).module == module.digest()
+        with pytest.raises(CompileError, match="missing"):
+            TOOLCHAINS["OpenCL"].compile(Module("OpenCL", source, ("f",)), device.target)
+
+    def test_a_compile_error_carries_the_compilers_words(self, device: Device) -> None:
+        with pytest.raises(CompileError) as caught:
+            TOOLCHAINS["OpenCL"].compile(
+                Module("OpenCL", "__kernel void f() { undeclared = 1; }", ("f",)), device.target
+            )
+        assert caught.value.reason == "build failed"
+        assert "undeclared" in caught.value.log
+
+    def test_an_entry_that_is_not_there_is_a_compile_error(self, device: Device) -> None:
+        with pytest.raises(CompileError) as caught:
+            TOOLCHAINS["OpenCL"].compile(dataclasses.replace(MODULE, entries=("missing",)), device.target)
+        assert caught.value.reason == "no such entry"
+
+    def test_the_version_names_the_driver(self, device: Device) -> None:
+        assert device.target.driver in TOOLCHAINS["OpenCL"].version(device.target)
+
+
+def test_nvidias_log_tells_registers_and_spills_by_entry() -> None:
+    log = (
+        "ptxas info : 0 bytes gmem\n"
+        "ptxas info : Compiling entry function 'first' for 'sm_90'\n"
+        "ptxas info : Function properties for first\n"
+        "    24 bytes stack frame, 20 bytes spill stores, 12 bytes spill loads\n"
+        "ptxas info : Used 255 registers, 400 bytes cmem[0]\n"
+        "ptxas info : Compiling entry function 'second' for 'sm_90'\n"
+        "ptxas info : Used 10 registers\n"
+    )
+    assert parse_nvidia_log(log) == {"first": (255, 32), "second": (10, 0)}
+    assert parse_nvidia_log("Compilation started") == {}
+
+
+CACHED = """
+import sys
+from pathlib import Path
+import numpy as np
+from tunesmith.devices import choose, open_device
+from tunesmith.records import *
+from tunesmith.toolchains import TOOLCHAINS
+device = open_device(sys.argv[1])
+module = Module("OpenCL", "__kernel void f(__global int *a, int n) { if (get_global_id(0) < n) a[get_global_id(0)] = n; }", ("f",))
+program = device.load(TOOLCHAINS["OpenCL"].compile(module, device.target))
+groups, items, n = map(int, sys.argv[2:])
+plan = Plan((Launch(0, "f", (groups, 1, 1), (items, 1, 1), (OperandArgument("a"), ScalarArgument(n, "int32"))),))
+device.prepare(plan, [program], {"a": device.allocate(4 * n)}, None).enqueue()
+device.synchronize()
+"""
+
+
+@pytest.mark.opencl
+def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(
+    device: Device, tmp_path: Path
+) -> None:
+    """The compile pool relies on it: what is launched there once must not be compiled again by the worker."""
+    if "pocl" not in device.target.driver.lower():
+        pytest.skip("a trait of PoCL")
+
+    def compiled_by(groups: int, items: int, n: int) -> int:
+        before = set(tmp_path.rglob("*.so"))
+        variables = {**os.environ, **environment(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", CACHED, device.target.selector, *map(str, (groups, items, n))]
+        subprocess.run(command, env=variables, check=True, timeout=120)
+        return len(set(tmp_path.rglob("*.so")) - before)
+
+    assert compiled_by(2, 16, 32) == 1
+    assert compiled_by(100, 16, 1000) == 0
+    assert compiled_by(2, 32, 32) == 1
+    assert compiled_by(4096, 16, 1000) == 1  # 65,536 work-items: no small grid any more
+    assert compiled_by(5000, 16, 32) == 0
+
+
+@pytest.mark.opencl
+class TestChoosing:
+    def test_a_device_is_found_by_selector_and_by_part_of_its_name(self, device: Device) -> None:
+        target = device.target
+        assert choose(target.selector) == target
+        assert choose(target.name[2:-1].upper(), languages=["OpenCL"]).name == target.name
+        assert target in [found.target for found in discover("OpenCL", check=False)]
+
+    def test_the_environment_chooses_where_nobody_else_does(
+        self, device: Device, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TUNESMITH_DEVICE", device.target.selector)
+        assert choose() == device.target
+        monkeypatch.setenv("TUNESMITH_DEVICE", "no such thing")
+        with pytest.raises(UserError, match=r"^TUNESMITH_DEVICE: .*no such thing.*OpenCL:0:0"):
+            choose()
+
+    def test_a_language_that_no_device_runs_leaves_none(self, device: Device) -> None:
+        with pytest.raises(UserError, match="no usable device"):
+            choose(languages=["COBOL"])
+
+    def test_a_selector_must_be_one(self) -> None:
+        for wrong in ("OpenCL", "Fortran:0", "OpenCL:77:0", "OpenCL:x"):
+            with pytest.raises(UserError):
+                open_device(wrong)
+
+
+@pytest.mark.opencl
+def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abort(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = next(one for one in discover("OpenCL", check=False) if one.target == device.target)
+    outcomes = {
+        "import os; os.abort()": "crashed with signal 6",
+        "import sys; sys.exit('no compiler')": "failed: no compiler",
+        "import time; time.sleep(60)": "took more than",
+        "print('driver chatter'); print('\"computed [0]\"')": "computed [0]",
+        "print('driver chatter'); print('\"\"')": "",
+    }
+    for script, problem in outcomes.items():
+        monkeypatch.setattr("tunesmith.devices._choice._COMMAND", (sys.executable, "-c", script))
+        monkeypatch.setattr("tunesmith.devices._choice.TRIAL_SECONDS", 2.0)
+        APIS["OpenCL"]
+        from tunesmith.devices import _choice
+
+        _choice._trial.cache_clear()
+        after = tried(found)
+        assert problem in after.problem
+        assert after.usable == (not problem)
+        _choice._trial.cache_clear()
+
+
+def test_without_a_driver_the_remedy_is_named() -> None:
+    script = "from tunesmith.devices import discover; print([one.remedy for one in discover('OpenCL')])"
+    variables = {**os.environ, "OCL_ICD_VENDORS": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=variables, check=True, timeout=120, capture_output=True, text=True
+    )
+    assert "pocl-opencl-icd" in done.stdout

@@ -1,0 +1,135 @@
+"""What `plan` prints: counts before a run that the run then keeps to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol_fakes import Exact, FakeJudge, benchmark, choices, final, fork, join, phases, sizes
+from tunesmith.protocol import Benchmark, Final, Forecast, Phase, Phases, Step, forecast, run
+from tunesmith.records import Configuration, UserError
+
+
+def wiki() -> Phases:
+    """The benchmark protocol's example, with its 64 final sizes."""
+    start = {
+        "EdgeType": "Branch", "PrefetchGlobalRead": False, "WorkGroup": (16, 16, 1), "ThreadTile": (4, 4),
+        "NumLoadsCoalescedA": 1, "NumLoadsCoalescedB": 1, "LoopUnroll": 4,
+    }  # fmt: skip
+    return phases(
+        start,
+        benchmark(Phase.COMMON, EdgeType=["Branch", "ShiftPtr"], PrefetchGlobalRead=[False, True]),
+        fork(WorkGroup=[(8, 32, 1), (16, 16, 1), (32, 8, 1)], ThreadTile=[(2, 8), (4, 4), (8, 2)]),
+        benchmark(NumLoadsCoalescedA=[1, 2, 4, 8]),
+        benchmark(NumLoadsCoalescedB=[1, 2, 4, 8]),
+        join("MacroTile"),
+        benchmark(Phase.BENCHMARK_JOIN, LoopUnroll=[8, 16]),
+        final(*range(64)),
+    )
+
+
+def tile(config: Configuration) -> dict[str, tuple[int, int]]:
+    rows, columns, _ = config.integers("WorkGroup")
+    height, width = config.integers("ThreadTile")
+    return {"MacroTile": (rows * height, columns * width)}
+
+
+def too_few_loads(config: Configuration) -> str:
+    """Every work-item loads an element of A: 256 of them for a tile of 16 rows need a depth of 16."""
+    return "tile too thin" if min(tile(config)["MacroTile"]) * config.integer("LoopUnroll") < 256 else ""
+
+
+def enqueues(steps: Forecast) -> list[int]:
+    return [step.enqueues for step in steps.before]
+
+
+def test_the_wikis_example_has_the_counts_that_the_issue_names() -> None:
+    steps = forecast(wiki(), FakeJudge(derive=tile)).before
+    assert [step.enqueues for step in steps] == [4, 0, 36, 36, 0, 10, 320]
+    assert [(step.lineages, step.survivors) for step in steps] == [
+        (1, 1), (1, 9), (9, 9), (9, 9), (9, 5), (5, 5), (5, 5)
+    ]  # fmt: skip
+    assert (steps[2].lineages, steps[2].choices, steps[2].sizes) == (9, 4, 1)
+    assert forecast(wiki(), FakeJudge(derive=tile)).enqueues_before == 406
+
+
+def test_the_exhaustive_product_multiplies_every_list_and_the_final_sizes() -> None:
+    assert forecast(wiki(), FakeJudge(derive=tile)).exhaustive == 2 * 2 * 3 * 3 * 4 * 4 * 2 * 64
+
+
+def test_a_parameter_that_two_steps_vary_counts_once_in_the_exhaustive_product() -> None:
+    group = phases({"a": 1, "b": 1}, benchmark(a=[1, 2]), benchmark(b=[1, 2, 3]), benchmark(a=[2, 4]), final())
+    assert forecast(group, FakeJudge()).exhaustive == 3 * 3
+
+
+def test_rejections_are_counted_apart_and_deferral_keeps_thin_tiles() -> None:
+    judge = FakeJudge(illegal=too_few_loads, derive=tile)
+    plan = forecast(wiki(), judge)
+    assert enqueues(plan) == [4, 0, 36, 36, 0, 10, 320]
+    assert [step.enqueues for step in plan.after] == [4, 0, 36, 36, 0, 8, 320]
+    measure = Exact(lambda config, problem: 1.0)
+    assert [step.cells for step in run(wiki(), measure, judge).steps] == [4, 0, 36, 36, 0, 8, 320]
+
+
+def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after() -> None:
+    judge = FakeJudge(illegal=lambda c: "never" if c["a"] == 2 else "")
+    plan = forecast(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), final(1, 2)), judge)
+    assert (plan.enqueues_before, plan.enqueues_after) == (8, 4)
+
+
+def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections() -> None:
+    judge = FakeJudge(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
+    plan = forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2, 3])), judge)
+    assert (plan.enqueues_before, plan.enqueues_after) == (9, 6)
+
+
+def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach() -> None:
+    """Three tiles, two depths: which depths win is not known, so two may be left, never three."""
+    judge = FakeJudge(derive=lambda c: {"Depth": c.integer("unroll") * 2})
+    group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
+    assert [step.survivors for step in forecast(group, judge).before] == [3, 3, 2, 2]
+
+
+def test_an_unknown_name_in_a_join_is_a_mistake_of_the_users() -> None:
+    with pytest.raises(UserError, match="NoSuchTile"):
+        forecast(phases({"a": 1}, fork(a=[1, 2]), join("NoSuchTile")), FakeJudge())
+
+
+@st.composite
+def legal_groups(draw: st.DrawFn) -> Phases:
+    """Phases in Tensile's order in which no parameter is varied twice."""
+    counts = st.integers(1, 3)
+
+    def steps(phase: Phase, names: str) -> list[Step]:
+        return [
+            Benchmark(phase, choices({name: list(range(draw(counts)))}), sizes(*range(draw(counts))))
+            for name in names[: draw(st.integers(0, len(names)))]
+        ]
+
+    forked = {name: list(range(draw(counts))) for name in "xyz"[: draw(st.integers(0, 3))]}
+    over = draw(st.none() | st.sets(st.sampled_from([*forked, "sum"])))
+    return phases(
+        dict.fromkeys("abxyzcdef", 0),
+        *steps(Phase.COMMON, "ab"),
+        *([fork(**forked)] if forked else []),
+        *steps(Phase.BENCHMARK_FORK, "cd"),
+        *([] if over is None else [join(*sorted(over), on=range(draw(counts)))]),
+        *steps(Phase.BENCHMARK_JOIN, "ef"),
+        Final(sizes(*range(draw(counts)))),
+    )
+
+
+@given(legal_groups())
+@settings(max_examples=100, deadline=None)
+def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
+    """On a space without rejections, whatever the times, joins over forked and derived values included."""
+    judge = FakeJudge(derive=lambda c: {"sum": c.integer("x") + c.integer("y") + c.integer("z")})
+    measure = Exact(lambda c, p: 1.0 + sum(map(ord, c.to_json())) % 7)
+    steps = run(group, measure, judge).steps
+    plan = forecast(group, judge)
+    assert [(s.name, len(s.before), len(s.after), s.cells) for s in steps] == [
+        (s.name, s.lineages, s.survivors, s.enqueues) for s in plan.before
+    ]
+    assert plan.before == plan.after
+    assert sum(len(g) * len(p) for groups, p, _ in measure.screens for g in groups) == plan.enqueues_before

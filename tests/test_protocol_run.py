@@ -1,0 +1,400 @@
+"""What the protocol promises about lineages, determined parameters, deferral, forks, joins and the final step."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import pytest
+
+from protocol_fakes import Exact, FakeJudge, benchmark, choices, final, fork, join, phases, size, sizes
+from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, Result, StepResult, run
+from tunesmith.records import Configuration, Problem, UserError
+
+LEGAL = FakeJudge()
+
+
+def kept(result: Result, *names: str) -> list[tuple[object, ...]]:
+    return [tuple(config[name] for name in names) for config in result.survivors]
+
+
+def by(times: dict[tuple[object, ...], float], *names: str) -> Exact:
+    """Times that depend on these parameters only, the same on every problem; absent combinations do not run."""
+    return Exact(lambda config, problem: times.get(tuple(config[name] for name in names)))
+
+
+def same(config: Configuration, problem: Problem) -> float:
+    return 1.0
+
+
+# Lineages and determined parameters
+
+
+def test_each_fork_keeps_its_own_winner() -> None:
+    """A common step comes first: from there on the original shared one dict of winners among all forks."""
+    best = {16: 4, 64: 8, 256: 4}
+    measure = Exact(lambda c, p: 1.0 if c["width"] == best[c.integer("tile")] else 2.0)
+    group = phases(
+        {"edge": 0, "tile": 16, "width": 1},
+        benchmark(Phase.COMMON, edge=[0, 1]),
+        fork(tile=[16, 64, 256]),
+        benchmark(width=[4, 8]),
+        final(),
+    )
+    assert kept(run(group, measure, LEGAL), "tile", "width") == [(16, 4), (64, 8), (256, 4)]
+
+
+def test_a_winner_is_what_later_steps_are_measured_with() -> None:
+    """And a parameter without a step of its own yet is measured with its initial value."""
+    measure = by({(a, b): 1.0 + (a != 2) + (b != 20) for a in (1, 2) for b in (5, 10, 20)}, "a", "b")
+    group = phases({"a": 1, "b": 5}, benchmark(a=[1, 2]), benchmark(b=[10, 20]), final())
+    run(group, measure, LEGAL)
+    asked = [[(c["a"], c["b"]) for c in groups[0]] for groups, _, _ in measure.screens]
+    assert asked == [[(1, 5), (2, 5)], [(2, 10), (2, 20)], [(2, 20)]]
+
+
+def test_several_parameters_in_one_step_have_one_winner() -> None:
+    measure = by({(1, 1): 2.0, (2, 1): 3.0, (1, 2): 3.0, (2, 2): 1.0}, "a", "b")
+    assert kept(run(phases({"a": 1, "b": 1}, benchmark(a=[1, 2], b=[1, 2]), final()), measure, LEGAL), "a", "b") == [
+        (2, 2)
+    ]
+
+
+def test_the_last_word_on_a_parameter_is_the_latest_step() -> None:
+    measure = by({(1, 1): 1.0, (2, 1): 2.0, (1, 2): 4.0, (2, 2): 3.0}, "a", "b")
+    group = phases({"a": 1, "b": 1}, benchmark(a=[1, 2]), fork(b=[2]), benchmark(a=[1, 2]), final())
+    assert kept(run(group, measure, LEGAL), "a", "b") == [(2, 2)]
+
+
+def test_all_lineages_of_a_step_are_asked_for_in_one_call_and_race_apart() -> None:
+    measure = Exact(same)
+    run(phases({"a": 1, "b": 1}, fork(a=[1, 2, 3]), benchmark(b=[1, 2]), final()), measure, LEGAL)
+    (groups, _, racing), (last, _, racing_last) = measure.screens
+    assert [[(c["a"], c["b"]) for c in group] for group in groups] == [
+        [(1, 1), (1, 2)],
+        [(2, 1), (2, 2)],
+        [(3, 1), (3, 2)],
+    ]
+    assert (racing, racing_last) == (True, False)
+    assert len(last) == 1
+
+
+# What cannot run
+
+
+def test_illegal_candidates_are_left_out_with_their_reasons() -> None:
+    judge = FakeJudge(illegal=lambda c: "too wide" if c.integer("a") > 2 else "")
+    measure = Exact(same)
+    step, _ = run(phases({"a": 1}, benchmark(a=[1, 2, 3, 4]), final()), measure, judge).steps
+    assert step.rejected == {"too wide": 2}
+    assert [c["a"] for c in measure.screens[0][0][0]] == [1, 2]
+
+
+def test_a_candidate_that_no_size_admits_is_illegal_and_one_that_some_size_admits_is_not() -> None:
+    judge = FakeJudge(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
+    step = run(phases({"a": 1}, benchmark(on=(1, 2), a=[1, 2, 3])), Exact(same), judge).steps[0]
+    assert step.rejected == {"too small": 1}
+    assert [c["a"] for c in step.trials[0].proposal.configurations] == [1, 2]
+
+
+def test_configurations_that_are_one_solution_are_measured_once_and_the_first_stands_for_all() -> None:
+    judge = FakeJudge(same=lambda c: (c["a"], c["b"] if c["a"] == 2 else "whatever b is"))
+    measure = Exact(same)
+    step = run(phases({"a": 2, "b": 1}, benchmark(a=[1, 2], b=[1, 2])), measure, judge).steps[0]
+    assert [(c["a"], c["b"]) for c in measure.screens[0][0][0]] == [(1, 1), (2, 1), (2, 2)]
+    assert [(one["b"], stands["b"]) for one, stands in step.trials[0].proposal.duplicates] == [(2, 1)]
+
+
+def test_one_solution_in_two_lineages_is_asked_for_once_and_serves_both() -> None:
+    judge = FakeJudge(same=lambda c: c["b"])
+    measure = by({(1,): 2.0, (2,): 1.0}, "b")
+    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2])), measure, judge)
+    assert {c["a"] for group in measure.screens[0][0] for c in group} == {1}
+    assert result.steps[1].cells == 2
+    assert kept(result, "a", "b") == [(1, 2), (2, 2)]
+
+
+def test_survivors_that_are_one_solution_are_one_column() -> None:
+    judge = FakeJudge(same=lambda c: "one")
+    result = run(phases({"a": 1}, fork(a=[1, 2]), final()), Exact(same), judge)
+    assert kept(result, "a") == [(1,)]
+    assert not result.dropped
+
+
+def test_a_lineage_of_which_nothing_ran_is_dropped_and_its_sisters_go_on() -> None:
+    measure = by({(2, 1): 1.0, (2, 2): 2.0}, "a", "b")
+    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), final()), measure, LEGAL)
+    assert kept(result, "a", "b") == [(2, 1)]
+    assert [(d.step, d.lineage.fixed["a"], d.rejection.reason) for d in result.dropped] == [("02_BF_b", 1, NOTHING_RAN)]
+
+
+def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons() -> None:
+    judge = FakeJudge(illegal=lambda c: "never")
+    measure = Exact(same)
+    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join("a"), final()), measure, judge)
+    assert (result.survivors, measure.screens, len(result.dropped), len(result.steps)) == ((), [], 2, 4)
+
+
+# Deferral
+
+
+def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_one_is_illegal() -> None:
+    """And is tuned as ever when its own step comes."""
+    judge = FakeJudge(illegal=lambda c: "tile too big" if c["tile"] == 256 and c.integer("unroll") < 16 else "")
+    measure = Exact(lambda c, p: 100.0 / c.integer("unroll") + c.integer("loads"))
+    group = phases(
+        {"tile": 64, "loads": 1, "unroll": 4},
+        fork(tile=[64, 256]),
+        benchmark(loads=[1, 2]),
+        benchmark(Phase.BENCHMARK_JOIN, unroll=[8, 16, 32]),
+        final(),
+    )
+    result = run(group, measure, judge)
+    assert [(c["tile"], c["unroll"]) for g in measure.screens[0][0] for c in g] == [
+        (64, 4),
+        (64, 4),
+        (256, 16),
+        (256, 16),
+    ]
+    assert kept(result, "tile", "loads", "unroll") == [(64, 1, 32), (256, 1, 32)]
+    assert [dict(t.proposal.substituted) for t in result.steps[1].trials] == [{}, {"unroll": 16}]
+    assert any("unroll=16" in note for note in result.steps[1].notes)
+    assert not result.steps[1].rejected
+    assert not result.dropped
+
+
+def test_a_substitute_stays_until_its_own_step() -> None:
+    judge = FakeJudge(illegal=lambda c: "no" if c["late"] == 0 else "")
+    measure = Exact(same)
+    group = phases(
+        {"a": 0, "b": 0, "late": 0}, benchmark(a=[0, 1]), benchmark(b=[0, 1]), benchmark(late=[3, 5]), final()
+    )
+    result = run(group, measure, judge)
+    assert [{c["late"] for g in groups for c in g} for groups, _, _ in measure.screens] == [{3}, {3}, {3, 5}, {3}]
+    assert [bool(step.trials[0].proposal.substituted) for step in result.steps] == [True, False, False, False]
+
+
+def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_moves_fastest() -> None:
+    def needs(*legal: tuple[int, int]) -> list[tuple[object, ...]]:
+        judge = FakeJudge(illegal=lambda c: "" if (c["x"], c["y"]) in legal else "no")
+        group = phases({"a": 0, "x": 0, "y": 0}, benchmark(a=[0, 1]), benchmark(x=[1, 2]), benchmark(y=[1, 2]))
+        trial = run(group, Exact(same), judge).steps[0].trials[0]
+        return [tuple(trial.proposal.substituted.items())]
+
+    assert needs((0, 1), (1, 1), (1, 0)) == [(("x", 1),)]
+    assert needs((0, 2), (1, 1)) == [(("y", 2),)]
+    assert needs((1, 2), (2, 1), (2, 2)) == [(("x", 2), ("y", 1))]
+
+
+def test_a_parameter_without_a_step_to_come_is_not_substituted() -> None:
+    """`a` is settled by then, `b` is nobody's: the lineage is dropped with the reason."""
+    judge = FakeJudge(illegal=lambda c: "clash" if c["a"] == c["c"] else "")
+    measure = by({(1, 3): 1.0, (2, 3): 2.0}, "a", "c")
+    group = phases({"a": 2, "b": 0, "c": 3}, benchmark(a=[1, 2]), benchmark(c=[1]), final())
+    result = run(group, measure, judge)
+    assert [(d.step, d.rejection.reason) for d in result.dropped] == [("02_BF_c", "clash")]
+
+
+def test_a_forked_value_is_not_lost_to_a_substitute() -> None:
+    judge = FakeJudge(illegal=lambda c: "no" if c["tile"] == 0 else "")
+    group = phases({"edge": 0, "tile": 0}, benchmark(Phase.COMMON, edge=[0, 1]), fork(tile=[5, 6]), final())
+    assert kept(run(group, Exact(same), judge), "tile") == [(5,), (6,)]
+
+
+def test_a_hopeless_lineage_costs_bounded_patience() -> None:
+    questions = 0
+
+    def never(config: Configuration) -> str:
+        nonlocal questions
+        questions += 1
+        return "never"
+
+    many = {f"p{i}": list(range(1, 9)) for i in range(8)}
+    later = [Benchmark(Phase.BENCHMARK_FORK, choices({name: values}), sizes(1)) for name, values in many.items()]
+    group = phases({"a": 0} | dict.fromkeys(many, 0), benchmark(a=[0, 1]), *later)
+    result = run(group, Exact(same), FakeJudge(illegal=never))
+    assert questions < 50_000
+    assert "no substitute found" in result.dropped[0].rejection.detail
+
+
+# Joins
+
+WORK_GROUPS = [(8, 32, 1), (16, 16, 1), (32, 8, 1)]
+THREAD_TILES = [(2, 8), (4, 4), (8, 2)]
+
+
+def tiles(*rest: object, depths: list[int] | None = None):  # type: ignore[no-untyped-def]
+    forked = fork(WorkGroup=WORK_GROUPS, ThreadTile=THREAD_TILES, Depth=depths or [8])
+    start = {"WorkGroup": (16, 16, 1), "ThreadTile": (4, 4), "Depth": 8, "loads": 1}
+    return phases(start, forked, benchmark(loads=[1, 2]), *rest)
+
+
+def three_dimensional(config: Configuration) -> dict[str, tuple[int, int]]:
+    rows, columns, _ = config.integers("WorkGroup")
+    height, width = config.integers("ThreadTile")
+    return {"MacroTile": (rows * height, columns * width)}
+
+
+TILED = FakeJudge(derive=three_dimensional)
+
+
+@pytest.mark.parametrize(
+    ("names", "depths", "survivors"),
+    [(("MacroTile",), [8], 5), (("Depth",), [8, 16], 2), (("MacroTile", "Depth"), [8, 16], 10), ((), [8, 16], 1)],
+)
+def test_a_join_keeps_one_lineage_for_each_combination_of_its_names(
+    names: tuple[str, ...], depths: list[int], survivors: int
+) -> None:
+    result = run(tiles(join(*names), final(), depths=depths), Exact(same), TILED)
+    assert len(result.survivors) == survivors
+
+
+def test_tiles_of_four_sizes_at_two_depths_join_to_eight() -> None:
+    start = {"WorkGroup": (16, 16, 1), "ThreadTile": (4, 4), "Depth": 8}
+    forked = fork(WorkGroup=[(16, 16, 1), (8, 32, 1)], ThreadTile=[(4, 4), (8, 8)], Depth=[8, 16])
+    result = run(phases(start, forked, join("MacroTile", "Depth")), Exact(same), TILED)
+    assert len(result.survivors) == 8
+
+
+def test_without_a_join_every_fork_survives() -> None:
+    assert len(run(tiles(final()), Exact(same), TILED).survivors) == 9
+
+
+def test_a_join_keeps_the_fastest_of_each_and_the_first_of_equals() -> None:
+    measure = by({(1, "x"): 3.0, (2, "x"): 2.0, (1, "y"): 4.0, (2, "y"): 4.0}, "a", "kind")
+    group = phases({"a": 1, "kind": "x", "b": 1}, fork(a=[1, 2], kind=["x", "y"]), benchmark(b=[1, 2]), join("kind"))
+    assert kept(run(group, measure, LEGAL), "a", "kind") == [(2, "x"), (1, "y")]
+
+
+def test_a_join_goes_by_the_winners_of_the_last_step() -> None:
+    """Lineage 1 was ahead with b = 1, lineage 2 is ahead once b is tuned."""
+    measure = by({(1, 1): 1.0, (1, 2): 9.0, (2, 1): 2.0, (2, 2): 0.5}, "a", "b")
+    assert kept(
+        run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join()), measure, LEGAL), "a", "b"
+    ) == [(2, 2)]
+
+
+def test_a_join_weighs_the_sizes_of_the_last_step_alike() -> None:
+    """1.5 times as slow on the long size is less than twice as fast on the short one; the sum says otherwise."""
+    times = {(1, 1): 2.0, (1, 2): 100.0, (2, 1): 1.0, (2, 2): 150.0}
+    measure = Exact(lambda c, p: times[c.integer("a"), p.sizes[0]])
+
+    def winner(objective: Objective) -> list[tuple[object, ...]]:
+        group = phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(on=(1, 2), b=[1, 2]), join(), objective=objective)
+        return kept(run(group, measure, LEGAL), "a")
+
+    assert winner(Objective.GEOMEAN) == [(2,)]
+    assert winner(Objective.TOTAL_TIME) == [(1,)]
+
+
+def test_a_join_prefers_the_lineage_that_ran_on_every_size() -> None:
+    times = {(1, 1): 1.0, (2, 1): 5.0, (2, 2): 5.0}
+    measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
+    group = phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(on=(1, 2), b=[1, 2]), join())
+    assert kept(run(group, measure, LEGAL), "a") == [(2,)]
+
+
+def test_a_join_measures_first_where_nothing_was_measured_since_the_fork() -> None:
+    measure = by({(0, 1): 1.0, (0, 2): 1.0, (1, 1): 3.0, (1, 2): 2.0}, "edge", "a")
+    group = phases(
+        {"edge": 1, "a": 1}, benchmark(Phase.COMMON, edge=[0, 1]), fork(a=[1, 2]), join("edge", on=(7,)), final()
+    )
+    result = run(group, measure, LEGAL)
+    groups, problems, racing = measure.screens[1]
+    assert ([c["a"] for g in groups for c in g], problems, racing) == ([1, 2], [size(7)], True)
+    assert len(groups) == 1, "lineages that a join chooses between race each other"
+    assert kept(result, "a") == [(1,)]
+
+
+def test_a_join_does_not_measure_what_was_measured() -> None:
+    measure = Exact(same)
+    run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join("a")), measure, LEGAL)
+    assert len(measure.screens) == 1
+
+
+def test_a_join_that_measures_defers_and_drops_as_a_step_does() -> None:
+    judge = FakeJudge(illegal=lambda c: "no" if c["a"] == 3 or (c["a"] == 2 and c["late"] == 0) else "")
+    group = phases({"a": 1, "late": 0}, fork(a=[1, 2, 3]), join("a"), benchmark(Phase.BENCHMARK_JOIN, late=[4, 5]))
+    result = run(group, Exact(same), judge)
+    assert [dict(t.proposal.substituted) for t in result.steps[1].trials] == [{}, {"late": 4}, {}]
+    assert [d.lineage.fixed["a"] for d in result.dropped] == [3]
+    assert kept(result, "a", "late") == [(1, 4), (2, 4)]
+
+
+def test_survivors_of_a_join_are_tuned_each_by_itself() -> None:
+    best = {1: 8, 2: 16}
+    measure = Exact(lambda c, p: 1.0 if c["unroll"] == best[c.integer("a")] else 2.0)
+    group = phases(
+        {"a": 1, "b": 1, "unroll": 8}, fork(a=[1, 2]), benchmark(b=[1, 2]), join("a"),
+        benchmark(Phase.BENCHMARK_JOIN, unroll=[8, 16]), final(),
+    )  # fmt: skip
+    assert kept(run(group, measure, LEGAL), "a", "unroll") == [(1, 8), (2, 16)]
+
+
+def test_an_unknown_name_in_a_join_stops_before_anything_is_measured() -> None:
+    measure = Exact(same)
+    with pytest.raises(UserError, match="NoSuchTile"):
+        run(tiles(join("NoSuchTile"), final()), measure, TILED)
+    assert not measure.screens
+
+
+def test_a_derived_value_goes_before_a_parameter_of_its_name() -> None:
+    """DepthU is what the kernel says it is, not what the file happens to hold."""
+    judge = FakeJudge(derive=lambda c: {"DepthU": c.integer("LoopUnroll") * 2})
+    group = phases({"DepthU": 0, "LoopUnroll": 4}, fork(LoopUnroll=[4, 8]), join("DepthU"))
+    assert len(run(group, Exact(same), judge).survivors) == 2
+
+
+# The final step
+
+
+def test_the_final_step_measures_every_survivor_on_every_problem_and_names_each_winner() -> None:
+    times = {(1, 1): 1.0, (1, 2): 5.0, (2, 1): 2.0, (2, 2): 3.0, (2, 3): 1.0}
+    measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
+    result = run(phases({"a": 1}, fork(a=[1, 2]), final(1, 2, 3, 4)), measure, LEGAL)
+    assert {p.sizes[0]: d.winner["a"] for p, d in result.decisions.items()} == {1: 1, 2: 2, 3: 2}
+    assert len(result.table.cells) == 5
+    assert len(result.survivors) == 2
+
+
+def test_the_final_step_confirms_only_what_is_close_problem_by_problem() -> None:
+    times = {(1, 1): 1.0, (1, 2): 2.0, (2, 1): 1.0, (2, 2): 3.0, (3, 1): 5.0, (3, 2): 5.0}
+    measure = Exact(lambda c, p: times[c.integer("a"), p.sizes[0]])
+    result = run(phases({"a": 1}, fork(a=[1, 2, 3]), final(1, 2)), measure, LEGAL)
+    assert [([c["a"] for c in configs], problems) for configs, problems in measure.confirms] == [([1, 2], [size(1)])]
+    tied = result.decisions[size(1)]
+    assert (tied.winner["a"], [c["a"] for c in tied.ties]) == (1, [2])
+    assert set(result.table.paired) == {(config, size(1)) for config in measure.confirms[0][0]}
+
+
+# Around it
+
+
+def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
+    seen: list[StepResult] = []
+    group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16], loads=[1, 2]), final())
+    result = run(group, Exact(same), TILED, seen.append)
+    assert [step.name for step in seen] == [
+        "01_Fork_WorkGroup_ThreadTile_Depth",
+        "02_BF_loads",
+        "03_Join_MacroTile",
+        "04_BJ_Depth_loads",
+        "05_Final",
+    ]
+    assert tuple(seen) == result.steps
+    assert [len(step.after) for step in seen] == [9, 9, 5, 5, 5]
+
+
+def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -> None:
+    """What a run that was killed and started again relies on."""
+    group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16]), final(1, 2, 3))
+    measures = [Exact(lambda c, p: 1.0 + crc32(f"{c} {p}".encode()) % 3) for _ in range(2)]
+    first, second = (run(group, measure, TILED) for measure in measures)
+    assert first == second
+    assert measures[0].screens == measures[1].screens
+    assert measures[0].confirms == measures[1].confirms
+
+
+def test_the_objective_max_needs_work() -> None:
+    group = phases({"a": 1}, benchmark(a=[1, 2]), objective=Objective.MAX)
+    with pytest.raises(UserError, match="FLOP"):
+        run(group, Exact(same), FakeJudge(flops=lambda problem: 0.0))

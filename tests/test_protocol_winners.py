@@ -1,0 +1,230 @@
+"""Who wins a step: objectives, coverage, and what doubt does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from protocol_fakes import Exact, FakeJudge, Noisy, Seconds, benchmark, phases, size, sizes
+from tunesmith.protocol import Decision, Objective, Table, run
+from tunesmith.protocol._intervals import paired_interval
+from tunesmith.records import Configuration, Estimate, Problem
+
+FLOPS = FakeJudge(flops=lambda problem: float(problem.sizes[0]) ** 3)
+
+
+def decide(
+    measure: Exact | Noisy | Scripted,
+    values: Sequence[int],
+    held: int = 0,
+    on: Sequence[int] = (1,),
+    objective: Objective = Objective.GEOMEAN,
+) -> Decision:
+    """The outcome of one step over the parameter `a`; 0 is not in its list, so by default nothing is held."""
+    step = run(phases({"a": held}, benchmark(on=on, a=list(values)), objective=objective), measure, FLOPS).steps[0]
+    decision = step.trials[0].decision
+    assert decision is not None
+    return decision
+
+
+def winner(times: dict[tuple[int, int], float], objective: Objective = Objective.GEOMEAN, held: int = 0) -> int:
+    """`times` by (value, size)."""
+    values, on = ([*dict.fromkeys(key[place] for key in times)] for place in (0, 1))
+    measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
+    return decide(measure, values, held, on, objective).winner.integer("a")
+
+
+# Objectives
+
+
+def test_each_objective_has_its_own_winner() -> None:
+    """Work is the cube of the size: 1, 1000, 1000000."""
+    times = {
+        (1, 1): 1.0, (1, 10): 16.0, (1, 100): 120.0,
+        (2, 1): 2.0, (2, 10): 10.0, (2, 100): 130.0,
+        (3, 1): 1.4, (3, 10): 14.0, (3, 100): 134.0,
+        (4, 1): 4.0, (4, 10): 20.0, (4, 100): 100.0,
+    }  # fmt: skip
+    assert {objective: winner(times, objective) for objective in Objective} == {
+        Objective.GEOMEAN: 1,  # 1 x 1.6 x 1.2 = 1.92, against 2 x 1 x 1.3 = 2.6, 1.4 x 1.4 x 1.34 = 2.63 and 4 x 2 x 1
+        Objective.MAX: 4,  # 1e6 / 100
+        Objective.TOTAL_TIME: 4,  # 124, against 137, 142, 149.4
+        Objective.WORST: 3,  # 1.4, against 1.6, 2 and 4
+    }
+
+
+def test_total_time_and_max_part_where_the_fastest_cell_is_not_the_longest() -> None:
+    times = {(1, 1): 0.00001, (1, 100): 200.0, (2, 1): 1.0, (2, 100): 100.0}
+    assert winner(times, Objective.MAX) == 1
+    assert winner(times, Objective.TOTAL_TIME) == 2
+
+
+def test_the_score_is_the_geometric_mean_of_relative_speeds_and_zero_for_a_missing_size() -> None:
+    times = {(1, 1): 1.0, (1, 2): 8.0, (2, 1): 2.0, (2, 2): 4.0, (3, 1): 0.5}
+    decision = decide(Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0]))), [1, 2, 3], on=(1, 2))
+    scores = {config["a"]: score for config, score in decision.scores.items()}
+    assert scores == pytest.approx({1: math.sqrt(0.5 * 0.5), 2: math.sqrt(0.25 * 1.0), 3: 0.0})
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_whoever_misses_a_size_that_a_rival_covers_cannot_win(objective: Objective) -> None:
+    assert winner({(1, 1): 0.01, (2, 1): 5.0, (2, 2): 5.0, (3, 1): 6.0, (3, 2): 6.0}, objective) == 2
+    assert winner({(1, 1): 0.01, (2, 1): 5.0, (2, 2): 5.0}, objective, held=1) == 2
+
+
+def test_a_size_that_nobody_ran_counts_for_nobody() -> None:
+    measure = Exact(lambda c, p: c.integer("a") * 1.0 if p.sizes[0] == 1 else None)
+    assert decide(measure, [1, 2], on=(1, 2)).winner["a"] == 1
+
+
+def test_where_nobody_covers_all_sizes_the_one_that_covers_most_wins() -> None:
+    assert winner({(1, 1): 1.0, (2, 2): 9.0, (2, 3): 9.0}) == 2
+
+
+# Clear and not clear
+
+
+def test_a_clear_winner_is_not_measured_again() -> None:
+    measure = Exact(lambda c, p: c.integer("a") * 1.0)
+    decision = decide(measure, [3, 1, 2], held=3)
+    assert (decision.winner["a"], decision.ties, decision.incumbent_kept) == (1, (), False)
+    assert not measure.confirms
+
+
+@pytest.mark.parametrize(("held", "expected"), [(0, 1), (1, 1), (2, 2), (3, 3)])
+def test_of_equals_the_incumbent_stays_and_else_the_first_wins(held: int, expected: int) -> None:
+    decision = decide(Exact(lambda c, p: 1.0), [1, 2, 3], held)
+    assert decision.winner["a"] == expected
+    assert {config["a"] for config in decision.ties} == {1, 2, 3} - {expected}
+    assert decision.incumbent_kept == (held != 0)
+
+
+def test_rounding_of_logarithms_does_not_decide() -> None:
+    """The same factors on other sizes: equal geometric means, unequal in the last place of a sum of logarithms."""
+    factors = (1.1, 1.3, 1.7)
+    times = {(1 + turn, s): 3.3 * factors[(s + turn) % 3] for turn in range(3) for s in range(3)}
+    assert [winner(times, held=held) for held in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_few_finalists_and_the_incumbent_are_measured_again() -> None:
+    measure = Exact(lambda c, p: 1.0)
+    decision = decide(measure, list(range(1, 11)), held=9)
+    assert [config["a"] for config in measure.confirms[0][0]] == [1, 2, 3, 4, 9]
+    assert decision.overlapping == 10
+
+
+@dataclass
+class Scripted:
+    """First times with an interval, and paired samples, all by value."""
+
+    first: dict[int, tuple[float, float, float]]
+    again: dict[int, tuple[float, ...]]
+    confirmed: list[list[int]] = field(default_factory=list)
+
+    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+        return Table(
+            {(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c in group for p in problems}
+        )
+
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        self.confirmed.append([c.integer("a") for c in configs])
+        known = {c: self.again.get(c.integer("a"), ()) for c in configs}
+        return Table(paired={(c, p): samples for c, samples in known.items() if samples for p in problems})
+
+
+CLOSE = {1: (1.0, 0.9, 1.1), 2: (1.01, 0.9, 1.1), 3: (1.02, 0.9, 1.1), 4: (2.0, 1.9, 2.1)}
+
+
+def test_only_what_overlaps_the_best_is_a_finalist() -> None:
+    measure = Scripted(CLOSE, dict.fromkeys(CLOSE, (1.0, 1.0, 1.0)))
+    decide(measure, [1, 2, 3, 4])
+    assert measure.confirmed == [[1, 2, 3]]
+
+
+def test_the_second_measurement_decides_not_the_first() -> None:
+    again = {1: (1.00, 1.10, 1.20), 2: (0.90, 0.99, 1.09), 3: (0.95, 1.05, 1.14)}
+    assert decide(Scripted(CLOSE, again), [1, 2, 3], held=1).winner["a"] == 2
+
+
+def test_samples_are_compared_block_by_block() -> None:
+    """The machine drifts by a factor of three; in every block the challenger is 2 % faster."""
+    drift = (1.0, 1.7, 3.0, 2.2, 1.2)
+    again = {1: drift, 2: tuple(x * y for x, y in zip(drift, (0.98, 0.981, 0.979, 0.98, 0.98), strict=True))}
+    assert decide(Scripted(CLOSE, again), [1, 2], held=1).winner["a"] == 2
+
+
+def test_a_challenger_that_is_faster_on_average_but_not_beyond_doubt_ties_with_the_incumbent() -> None:
+    again = {1: (1.0, 1.0, 1.0, 1.0), 2: (0.7, 1.1, 0.8, 1.2)}
+    decision = decide(Scripted(CLOSE, again), [1, 2], held=1)
+    assert (decision.winner["a"], [c["a"] for c in decision.ties]) == (1, [2])
+
+
+def test_a_challenger_that_only_ties_with_the_fastest_must_itself_beat_the_incumbent() -> None:
+    """1 cannot be told from 3, which beats the incumbent 2; but 1 cannot be told from 2 either."""
+    again = {
+        1: (0.80, 1.15, 0.85, 1.10, 0.95),
+        2: (1.00, 1.00, 1.00, 1.00, 1.00),
+        3: (0.95, 0.96, 0.95, 0.94, 0.95),
+    }
+    decision = decide(Scripted(CLOSE, again), [1, 2, 3], held=2)
+    assert (decision.winner["a"], [c["a"] for c in decision.ties]) == (3, [1])
+
+
+def test_one_block_proves_nothing() -> None:
+    assert decide(Scripted(CLOSE, {1: (1.0,), 2: (0.5,)}), [1, 2], held=1).winner["a"] == 1
+
+
+def test_a_finalist_that_fails_the_second_time_cannot_win() -> None:
+    again = {2: (1.0, 1.0, 1.0), 3: (2.0, 2.0, 2.0)}
+    assert decide(Scripted(CLOSE, again), [1, 2, 3], held=1).winner["a"] == 2
+    assert decide(Scripted(CLOSE, {}), [1, 2, 3], held=2).winner["a"] == 2
+    assert decide(Scripted(CLOSE, {}), [3, 2, 1]).winner["a"] == 3
+
+
+# Doubt, by simulation
+
+
+def replaced(seconds: Seconds, values: Sequence[int], steps: int, seed: int, on: Sequence[int] = (1,)) -> int:
+    measure = Noisy(seconds, np.random.default_rng(seed))
+    return sum(not decide(measure, values, held=1, on=on).incumbent_kept for _ in range(steps))
+
+
+@pytest.mark.parametrize(
+    ("values", "on"), [((1, 2), (1,)), ((2, 1), (1, 2, 3)), ((2, 3, 1, 4, 5), (1,)), ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2))]
+)
+def test_an_incumbent_among_equals_is_replaced_in_at_most_one_step_of_twenty(
+    values: tuple[int, ...], on: tuple[int, ...]
+) -> None:
+    """A 95 % interval lies below zero by chance in 2.5 %; first times that are clear by chance add to it."""
+    steps = 600
+    count = replaced(lambda c, p: 1e-3 * p.sizes[0], values, steps, seed=7, on=on)
+    assert stats.binomtest(count, steps, 0.05, alternative="greater").pvalue > 0.001, f"{count} of {steps}"
+
+
+def test_the_false_alarm_rate_is_that_of_the_interval_and_not_nought() -> None:
+    """A rule that never lets go of the incumbent would pass the test above."""
+    count = replaced(lambda c, p: 1e-3, (1, 2), 1500, seed=3)
+    assert stats.binomtest(count, 1500, 0.005, alternative="less").pvalue > 0.001, f"{count} of 1500"
+    assert count > 0
+
+
+def test_a_challenger_that_is_truly_faster_wins_nearly_always() -> None:
+    """4 % against noise of 2 %, under drift of 5 % that only pairing removes."""
+    assert replaced(lambda c, p: 0.96 if c["a"] == 2 else 1.0, (1, 2, 3), 200, seed=11) >= 190
+
+
+def test_the_paired_interval_is_students() -> None:
+    differences = np.random.default_rng(5).normal(0.3, 1.0, 12)
+    expected = stats.ttest_1samp(differences, 0.0).confidence_interval(0.99)
+    assert paired_interval(list(differences), 0.99) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_time_of_a_winner_is_kept_by_problem() -> None:
+    decision = decide(Exact(lambda c, p: c.integer("a") * p.sizes[0] * 1.0), [2, 3], on=(1, 5))
+    assert decision.times == {size(1): 2.0, size(5): 10.0}
+    assert tuple(decision.times) == sizes(1, 5)
