@@ -1,4 +1,4 @@
-"""OpenCL devices: found, tried out, and plans carried out on them. On any OpenCL device; PoCL's own traits are marked."""
+"""OpenCL devices: found, tried out, and plans carried out on them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tunesmith.devices import Device, LaunchError, choose, discover, environment, open_device
-from tunesmith.devices._choice import APIS, tried
+from tunesmith.devices import Device, Found, LaunchError, _choice, choose, discover, environment, open_device
 from tunesmith.records import (
     Binary,
     CompiledFacts,
@@ -163,6 +162,18 @@ class TestMemory:
         device.write(inner, np.array([9], np.uint8), step - 1)
         assert device.read(whole, 1, 3 * step - 1)[0] == 9
 
+    def test_memory_may_be_dropped_or_released_while_kernels_still_use_it(self, device: Device, binary: Binary) -> None:
+        """PoCL ends the process over this, so the device must hold on to it."""
+        program, source = device.load(binary), floats(device, np.ones(COUNT))
+        for _ in range(20):
+            operands = {"out": device.allocate(4 * COUNT), "in": source}
+            device.prepare(Plan((scaled(2.0),) * 20), [program], operands, None).enqueue()
+            del operands
+        out = device.allocate(4 * COUNT)
+        device.prepare(Plan((scaled(2.0),) * 20), [program], {"out": out, "in": source}, None).enqueue()
+        device.release(out)
+        device.synchronize()
+
     def test_nothing_can_be_allocated_read_and_written(self, device: Device) -> None:
         empty = device.allocate(0)
         device.write(empty, np.zeros(0, np.uint8))
@@ -293,7 +304,8 @@ from tunesmith.devices import choose, open_device
 from tunesmith.records import *
 from tunesmith.toolchains import TOOLCHAINS
 device = open_device(sys.argv[1])
-module = Module("OpenCL", "__kernel void f(__global int *a, int n) { if (get_global_id(0) < n) a[get_global_id(0)] = n; }", ("f",))
+source = "__kernel void f(__global int *a, int n) { if (get_global_id(0) < n) a[get_global_id(0)] = n; }"
+module = Module("OpenCL", source, ("f",))
 program = device.load(TOOLCHAINS["OpenCL"].compile(module, device.target))
 groups, items, n = map(int, sys.argv[2:])
 plan = Plan((Launch(0, "f", (groups, 1, 1), (items, 1, 1), (OperandArgument("a"), ScalarArgument(n, "int32"))),))
@@ -352,28 +364,27 @@ class TestChoosing:
 
 
 @pytest.mark.opencl
+@pytest.mark.parametrize(
+    ("driver", "problem"),
+    [
+        ("import os; os.abort()", "crashed with signal 6"),
+        ("import sys; sys.exit('no compiler')", "failed: no compiler"),
+        ("import time; time.sleep(60)", "took more than 2 s"),
+        ("print('chatter'); print('\"computed [0]\"')", "computed [0]"),
+        ("print('chatter'); print('\"\"')", ""),
+    ],
+)
 def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abort(
-    device: Device, monkeypatch: pytest.MonkeyPatch
+    device: Device, monkeypatch: pytest.MonkeyPatch, driver: str, problem: str
 ) -> None:
-    found = next(one for one in discover("OpenCL", check=False) if one.target == device.target)
-    outcomes = {
-        "import os; os.abort()": "crashed with signal 6",
-        "import sys; sys.exit('no compiler')": "failed: no compiler",
-        "import time; time.sleep(60)": "took more than",
-        "print('driver chatter'); print('\"computed [0]\"')": "computed [0]",
-        "print('driver chatter'); print('\"\"')": "",
-    }
-    for script, problem in outcomes.items():
-        monkeypatch.setattr("tunesmith.devices._choice._COMMAND", (sys.executable, "-c", script))
-        monkeypatch.setattr("tunesmith.devices._choice.TRIAL_SECONDS", 2.0)
-        APIS["OpenCL"]
-        from tunesmith.devices import _choice
-
-        _choice._trial.cache_clear()
-        after = tried(found)
-        assert problem in after.problem
-        assert after.usable == (not problem)
-        _choice._trial.cache_clear()
+    monkeypatch.setattr(_choice, "_COMMAND", (sys.executable, "-c", driver))
+    monkeypatch.setattr(_choice, "TRIAL_SECONDS", 2.0)
+    _choice._trial.cache_clear()
+    after = _choice.tried(Found(device.target.name, device.target))
+    _choice._trial.cache_clear()
+    assert problem in after.problem
+    assert after.usable == (not problem)
+    assert bool(after.remedy) == bool(problem)
 
 
 def test_without_a_driver_the_remedy_is_named() -> None:

@@ -1,3 +1,25 @@
 """tunesmith: tune once, ship the logic, launch the best kernel."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .library import load
+    from .records import UserError
+
+__all__ = ["UserError", "load"]
+
+_PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library"}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used, so that `import tunesmith` costs next to nothing."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PLACES])

@@ -6,17 +6,18 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from tunesmith.records import Binary, CompiledFacts, Measurement, Outcome, Target, UserError
 
 from ._events import Compiled, Event
 from ._job import Job, Policy
-from ._messages import Built, Compile, Probe, Start
+from ._messages import Built, Compile, Probe, Ready, Start
 from ._process import Child, Spawner
 
 _DYING_SECONDS = 5.0
+_STARTING_SECONDS = 120.0
 CRASHED, TIMED_OUT = "compiler crashed", "compiler timed out"
 
 
@@ -39,7 +40,8 @@ class _Seat:
     child: Child
     task: _Task | None = None
     deadline: float = 0.0
-    served: int = field(default=0)
+    served: int = 0
+    started: bool = False
 
 
 class Compilers:
@@ -144,7 +146,8 @@ class Compilers:
         return seat
 
     def _give(self, seat: _Seat, task: _Task) -> None:
-        seat.task, seat.deadline = task, time.monotonic() + self._policy.compile_timeout_seconds
+        allowed = self._policy.compile_timeout_seconds if seat.started else _STARTING_SECONDS
+        seat.task, seat.deadline = task, time.monotonic() + allowed
         seat.child.send(task.request)
 
     def _leave(self, seat: _Seat, patience: float = 0.0) -> str:
@@ -156,7 +159,10 @@ class Compilers:
             message = seat.child.receive()
             if isinstance(message, UserError):
                 raise message
-            if isinstance(message, Built):
+            if isinstance(message, Ready):
+                seat.started = True
+                seat.deadline = time.monotonic() + self._policy.compile_timeout_seconds
+            elif isinstance(message, Built):
                 self._finished(seat, task, message)
             else:
                 self._died(seat, task, self._leave(seat, _DYING_SECONDS))

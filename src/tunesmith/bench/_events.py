@@ -44,7 +44,7 @@ class Dispatched:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A job has its outcome; another may still follow for the same job if the next one breaks on it."""
+    """A job has its outcome."""
 
     key: str
     measurement: Measurement

@@ -22,7 +22,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The device is open."""
+    """A worker has its device open, or a compiler has started: from now on time is counted against the candidate."""
 
     seconds: float
 

@@ -15,16 +15,18 @@ from tunesmith.records import Binary, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
 from . import faults
-from ._messages import Built, Compile, Probe
+from ._messages import Built, Compile, Probe, Ready
 from ._poison import itemsize
 from ._process import connect_to_parent
 
 
 def main(arguments: list[str]) -> None:
+    began = time.perf_counter()
     connection = connect_to_parent(arguments)
     faults.play("compiler")
     start = connection.recv()
     bench = _Compiler(start.target)
+    connection.send(Ready(time.perf_counter() - began))
     while True:
         try:
             request = connection.recv()

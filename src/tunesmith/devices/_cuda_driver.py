@@ -38,7 +38,10 @@ def bindings() -> Any:
 def call(function: str, *arguments: Any) -> Any:
     """What a function of the driver returns beside its status: nothing, a value, or a tuple. Raises LaunchError."""
     driver = bindings()
-    status, *values = getattr(driver, function)(*arguments)
+    try:
+        status, *values = getattr(driver, function)(*arguments)
+    except (KeyError, ValueError) as unknown:  # a driver newer than the bindings has errors that they cannot name
+        raise LaunchError("unknown", f"{function}: {unknown!r}", poisoned=True) from unknown
     if int(status):
         raise error(function, status)
     return values[0] if len(values) == 1 else tuple(values) or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -98,15 +99,20 @@ class Kernel:
             self.shared_bytes = size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class LoadedModule:
+    """Unloaded when nobody, no prepared plan either, refers to it any more; a tuning run loads thousands."""
+
     kernels: Mapping[str, Kernel]
     convention: Convention
 
 
 class CudaPrepared(Prepared):
-    def __init__(self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel]) -> None:
+    def __init__(
+        self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel], programs: Sequence[LoadedModule]
+    ) -> None:
         self.commands, self.kernels = commands, kernels
+        self._kept = tuple(programs)
 
     def enqueue(self) -> None:
         for command in self.commands:
@@ -168,7 +174,9 @@ class CudaDevice(Device):
         module = call("cuModuleLoadData", binary.payload)
         entries = [fact.entry for fact in binary.facts]
         kernels = {entry: Kernel(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
-        return LoadedModule(kernels, Convention.of(binary.metadata))
+        loaded = LoadedModule(kernels, Convention.of(binary.metadata))
+        weakref.finalize(loaded, _unload, module).atexit = False
+        return loaded
 
     def prepare(
         self, plan: Plan, programs: Sequence[LoadedModule], operands: Mapping[str, Memory], workspace: Memory | None
@@ -176,7 +184,8 @@ class CudaDevice(Device):
         memory = dict(operands) | ({"": workspace} if workspace else {})
         commands = [self._command(step, programs, memory) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
-        return CudaPrepared(commands, [programs[step.module].kernels[step.entry] for step in launches])
+        kernels = [programs[step.module].kernels[step.entry] for step in launches]
+        return CudaPrepared(commands, kernels, programs)
 
     def _command(
         self, step: Zero | Launch, programs: Sequence[LoadedModule], memory: Mapping[str, Memory]
@@ -234,6 +243,11 @@ class CudaDevice(Device):
             self.release(*tuple(self._memory))
             call("cuStreamDestroy", self._stream)
             call("cuDevicePrimaryCtxRelease", self._device)
+
+
+def _unload(module: Any) -> None:
+    with contextlib.suppress(LaunchError):
+        call("cuModuleUnload", module)
 
 
 def _launch(function: Any, step: Launch, shared: int, stream: Any, parameters: Parameters) -> None:

@@ -102,6 +102,7 @@ class OpenCLDevice(Device):
         self._device = self._context.devices[0]
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, self._device, properties=profiling)
+        self._running: set[_Prepared] = set()
 
     def allocate(self, size: int) -> _Memory:
         with _Launching():
@@ -127,6 +128,7 @@ class OpenCLDevice(Device):
         if size:
             with _Waiting():
                 cl.enqueue_copy(self._queue, data, buffer.handle, src_offset=offset)
+            self._running.clear()
         return data
 
     def wrap(self, array: NDArray[Any]) -> _Memory | None:
@@ -148,8 +150,10 @@ class OpenCLDevice(Device):
     def prepare(
         self, plan: Plan, programs: Sequence[_Loaded], operands: Mapping[str, _Memory], workspace: _Memory | None
     ) -> _Prepared:
+        bind = _Binding(self, operands, workspace)
         with _Launching():
-            return _Prepared(tuple(self._command(step, programs, operands, workspace) for step in plan.steps))
+            commands = tuple(self._command(step, programs, bind) for step in plan.steps)
+        return _Prepared(commands, bind.used, self._running)
 
     def time(self, executions: Sequence[Prepared]) -> float:
         first: Any = None
@@ -168,32 +172,33 @@ class OpenCLDevice(Device):
     def synchronize(self) -> None:
         with _Waiting():
             self._queue.finish()
+        self._running.clear()
 
     def release(self, *buffers: _Memory) -> None:
+        # PoCL 3.1 ends the process when a buffer is released before the commands that use it have run.
+        self._settle()
         for buffer in buffers:
             with suppress(cl.Error):
                 buffer.handle.release()
 
     def close(self) -> None:
+        self._settle()
+
+    def _settle(self) -> None:
         with suppress(cl.Error):
             self._queue.finish()
+        self._running.clear()
 
-    def _command(
-        self,
-        step: Zero | Launch,
-        programs: Sequence[_Loaded],
-        operands: Mapping[str, _Memory],
-        workspace: _Memory | None,
-    ) -> Callable[[], Any]:
+    def _command(self, step: Zero | Launch, programs: Sequence[_Loaded], bind: _Binding) -> Callable[[], Any]:
         if isinstance(step, Zero):
-            memory = operands[step.operand] if step.operand else _present(workspace)
-            return partial(cl.enqueue_fill_buffer, self._queue, memory.handle, _ZERO, step.offset, step.size)
+            handle = bind.operand(step.operand) if step.operand else bind.workspace(0)
+            return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
         # A kernel object holds its arguments, so each prepared launch has its own.
         kernel = cl.Kernel(loaded.program, step.entry)
         for place, argument in enumerate(step.arguments):
-            kernel.set_arg(place, self._bound(argument, operands, workspace))
+            kernel.set_arg(place, bind.argument(argument))
         size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
         return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
 
@@ -207,15 +212,32 @@ class OpenCLDevice(Device):
         if prod(launch.work_group) > most:
             raise LaunchError("invalid work-group size", f"{launch.work_group}: the program allows {most} work-items")
 
-    def _bound(self, argument: Argument, operands: Mapping[str, _Memory], workspace: _Memory | None) -> Any:
+
+class _Binding:
+    """Arguments of one plan as OpenCL takes them. `used` keeps the buffers alive, which OpenCL's arguments do not."""
+
+    def __init__(self, device: OpenCLDevice, operands: Mapping[str, _Memory], workspace: _Memory | None) -> None:
+        self._device, self._operands, self._workspace = device, operands, workspace
+        self.used: list[Any] = []
+
+    def operand(self, name: str) -> Any:
+        self.used.append(self._operands[name].handle)
+        return self.used[-1]
+
+    def workspace(self, offset: int) -> Any:
+        whole = self._workspace
+        if whole is None:
+            raise LaunchError("invalid argument", "the plan uses a workspace, but none was given")
+        part = self._device.view(whole, offset, whole.handle.size - offset) if offset else whole
+        self.used.append(part.handle)
+        return self.used[-1]
+
+    def argument(self, argument: Argument) -> Any:
         match argument:
             case OperandArgument(name):
-                return operands[name].handle
-            case WorkspaceArgument(0):
-                return _present(workspace).handle
+                return self.operand(name)
             case WorkspaceArgument(offset):
-                whole = _present(workspace)
-                return self.view(whole, offset, whole.handle.size - offset).handle
+                return self.workspace(offset)
             case ScalarArgument(value, dtype):
                 return np.dtype(dtype).type(value)
             case LocalArgument(size):
@@ -225,14 +247,14 @@ class OpenCLDevice(Device):
 
 
 class _Prepared(Prepared):
-    """Commands ready to be enqueued; each returns its event."""
+    """Commands ready to be enqueued; each returns its event. It is kept in `running` until the device has waited."""
 
-    __slots__ = ("commands",)
-
-    def __init__(self, commands: tuple[Callable[[], Any], ...]) -> None:
+    def __init__(self, commands: tuple[Callable[[], Any], ...], used: list[Any], running: set[_Prepared]) -> None:
         self.commands = commands
+        self._used, self._running = used, running
 
     def enqueue(self) -> None:
+        self._running.add(self)
         try:
             for command in self.commands:
                 command()
@@ -262,12 +284,6 @@ class _Waiting(_Launching):
 def _refused(error: cl.Error, poisoned: bool) -> LaunchError:
     reason, fatal = _REASONS.get(error.code, ("launch refused", False))
     return LaunchError(reason, str(error), poisoned or fatal)
-
-
-def _present(workspace: _Memory | None) -> _Memory:
-    if workspace is None:
-        raise LaunchError("invalid argument", "the plan uses a workspace, but none was given")
-    return workspace
 
 
 def _found(device: Any, selector: str) -> Found:

@@ -15,6 +15,8 @@ KERNELS: Registry[Kernel] = Registry(
     {
         "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
+        "CudaSimtGemm": "tunesmith.kernels.gemm.cuda_simt:CudaSimtGemm",
+        "TritonTmaGemm": "tunesmith.kernels.gemm.triton_tma:TritonTmaGemm",
         "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },
 )

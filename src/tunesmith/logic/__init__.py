@@ -2,11 +2,12 @@
 
 from ._document import Document, Named, Origin, Regret, Row
 from ._files import write_atomically
-from ._table import Cell, FinalTable, Sheet, read_csv, write_csv
+from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, read_csv, write_csv
 from ._write import dump, write_logic
 from .select import Choice, Logic, Rule
 
 __all__ = [
+    "NOT_MEASURED",
     "Cell",
     "Choice",
     "Document",

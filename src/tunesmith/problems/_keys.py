@@ -15,7 +15,7 @@ class Key:
     """One key that a file may hold.
 
     `takes` is one of the names in `_TAKES` ("truth value", "word" ...) or "one of", which needs `choices`. A default
-    of None means that the key may be left out and `doc` says what happens then.
+    of None means that the key may be left out; what holds then is for its reader to say.
     """
 
     name: str
@@ -32,7 +32,10 @@ class Key:
         return bool(value) if self.takes == "truth value" else value
 
     def remedy(self) -> str:
-        return f"one of {', '.join(map(shown, self.choices))}" if self.choices else f"a {self.takes}"
+        return self.takes_text() if self.choices else f"a {self.takes}"
+
+    def takes_text(self) -> str:
+        return f"one of {', '.join(map(shown, self.choices))}" if self.choices else self.takes
 
 
 def shown(value: object) -> str:

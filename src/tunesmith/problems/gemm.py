@@ -21,6 +21,9 @@ from ._gemm_fields import DATA_TYPES, GEMM_FIELDS, SCALARS, UNSUPPORTED, data_ty
 from ._gemm_reference import expected
 from ._keys import unknown_key
 
+FIELDS = (*GEMM_FIELDS, *SCALARS)
+"""Every key of a GEMM's ProblemType that means something."""
+
 
 def gemm_type(
     data_type: str = "s",
@@ -249,7 +252,7 @@ def _no_zeros(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -
 
 def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> Iterator[tuple[str, Value]]:
     """Every field that defines the type, in its canonical form. Raises UserError for what is not supported."""
-    known = {key.name: key for key in (*GEMM_FIELDS, *SCALARS)}
+    known = {key.name: key for key in FIELDS}
     of_data = {"DataType", "DestDataType", "ComputeDataType"}
     for name, value in fields.items():
         if name in UNSUPPORTED and value != UNSUPPORTED[name].default:

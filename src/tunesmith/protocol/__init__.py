@@ -5,10 +5,13 @@ from ._forecast import Forecast, StepForecast, forecast
 from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Cell, Measure, Table
+from ._reference import reference
 from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
 from ._run import run
+from ._settings import GlobalParameters, LibraryLogic
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
 from ._winners import Decision
+from .schema import TuningFile, read_tuning_file
 
 __all__ = [
     "NOTHING_RAN",
@@ -19,8 +22,10 @@ __all__ = [
     "Final",
     "Forecast",
     "Fork",
+    "GlobalParameters",
     "Join",
     "Judge",
+    "LibraryLogic",
     "Lineage",
     "Measure",
     "Objective",
@@ -33,7 +38,10 @@ __all__ = [
     "StepResult",
     "Table",
     "Trial",
+    "TuningFile",
     "forecast",
+    "read_tuning_file",
+    "reference",
     "run",
     "step_names",
 ]

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 
 class Notes:
-    """Sentences in the order in which they came up, each with its place, each once."""
+    """Sentences in the order in which they came up, each with its place."""
 
     def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+        self._said: list[tuple[str, str]] = []
 
     def say(self, place: str, sentence: str) -> None:
-        """A sentence that comes up at several places is said once, with the first."""
-        self._said.setdefault(sentence, f"{place}: {sentence}")
+        if (place, sentence) not in self._said:
+            self._said.append((place, sentence))
+
+    def say_once(self, place: str, sentence: str) -> None:
+        """For what holds at many places alike: said with the first."""
+        if all(sentence != said for _, said in self._said):
+            self._said.append((place, sentence))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._said.values())
+        return (f"{place}: {sentence}" for place, sentence in self._said)

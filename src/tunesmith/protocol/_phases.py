@@ -101,7 +101,7 @@ class GroupReader:
         if names is not None and forked:
             yield Join(names, current.use())
         elif names is not None:
-            self.notes.say(node.at(Phase.JOIN), f"{Phase.JOIN} has nothing to join: no parameter is forked")
+            self.notes.say_once(node.at(Phase.JOIN), f"{Phase.JOIN} has nothing to join: no parameter is forked")
         yield from self._benchmarks(Phase.BENCHMARK_JOIN, entries, current)
         current.leave()
         yield Final(self._final_problems(node, keys.get(Phase.FINAL)))
@@ -145,7 +145,7 @@ class GroupReader:
         if sizes is not None:
             return self.sizes.read(sizes)
         problems, text = self.sizes.default(FINAL_DEFAULT)
-        self.notes.say(node.at(Phase.FINAL), f"the final step has no ProblemSizes: {text} is measured")
+        self.notes.say_once(node.at(Phase.FINAL), f"the final step has no ProblemSizes: {text} is measured")
         return problems
 
 
@@ -170,12 +170,14 @@ class _SizesInForce:
         self._unused = ""
         if self._problems is None:
             self._problems, text = self._reader.default(COMMON_DEFAULT)
-            self._notes.say(self._group, f"the steps before the final one have no ProblemSizes: {text} is measured")
+            self._notes.say_once(
+                self._group, f"the steps before the final one have no ProblemSizes: {text} is measured"
+            )
         return self._problems
 
     def leave(self) -> None:
         if self._unused:
-            self._notes.say(self._unused, f"nothing is measured on the ProblemSizes at {self._unused}")
+            self._notes.say(self._unused, "nothing is measured on these ProblemSizes")
 
 
 def _varied_values(factors: Sequence[Factor]) -> Iterator[tuple[str, tuple[Value, ...]]]:

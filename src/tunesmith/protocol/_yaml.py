@@ -168,7 +168,7 @@ class _Tree:
         raise UserError(place, f"the tag {shown(raw.tag)} is not read here", "write plain values without tags")
 
     def _scalar(self, raw: yaml.ScalarNode, place: str) -> Scalar:
-        if raw.style is None and _EXPONENT.fullmatch(raw.value):
+        if not raw.style and _EXPONENT.fullmatch(raw.value):
             return float(raw.value)
         try:
             made: Scalar = _SCALARS[raw.tag](raw)

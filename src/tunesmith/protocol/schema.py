@@ -40,7 +40,7 @@ class TuningFile:
 
 
 def read_tuning_file(
-    path: Path, spaces: Spaces, max_size: int | None = None, derived: Derived = lambda problem_type: frozenset()
+    path: Path, spaces: Spaces, derived: Derived = lambda problem_type: frozenset(), max_size: int | None = None
 ) -> TuningFile:
     """Read and check a tuning file.
 
@@ -97,7 +97,7 @@ class _ProblemReader:
         operation = _operation(fields, node)
         problem_type = operation.type_of(fields, node.at, self.folder)
         for sentence in operation.assumed(fields):
-            self.notes.say(node.place, sentence)
+            self.notes.say_once(node.place, sentence)
         scalars: Configuration = operation.scalars_of(fields, node.at)
         sizes = SizeReader(problem_type, operation, scalars, self.max_size)
         space, derived = self.spaces(problem_type), self.derived(problem_type)

@@ -89,10 +89,13 @@ class Walk(Search):
         self._asked: set[Configuration] = set()
 
     def ask(self, count: int = 1) -> tuple[Configuration, ...]:
-        fresh = (config for config in self._order if config not in self._told and config not in self._asked)
-        asked = tuple(islice(fresh, count))
-        self._asked.update(asked)
-        return asked
+        return tuple(islice(self._fresh(), count))
+
+    def _fresh(self) -> Iterator[Configuration]:
+        for config in self._order:
+            if config not in self._told and config not in self._asked:
+                self._asked.add(config)
+                yield config
 
 
 class Strategy(ABC):

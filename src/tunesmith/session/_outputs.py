@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tunesmith.bench import reached
+from tunesmith.bench.faults import reached
 from tunesmith.logic import NOT_MEASURED, Cell, FinalTable, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
@@ -68,6 +68,7 @@ def step_record(
         phase=result.phase.value,
         name=result.name,
         lineages=len(result.before),
+        survivors=len(result.after),
         candidates=result.candidates,
         problems=len(problems) if result.trials else 0,
         rejected=dict(result.rejected),

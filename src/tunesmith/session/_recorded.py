@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.bench import Bench, Bound, Job, Policy, reached
+from tunesmith.bench import Bench, Bound, Job, Policy
+from tunesmith.bench.faults import reached
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
 from tunesmith.records import (

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tunesmith
-from tunesmith.bench import Bench, Drift, reached
+from tunesmith.bench import Bench, Drift
+from tunesmith.bench.faults import reached
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import FinalTable, Logic, Origin, write_logic
 from tunesmith.logic.build import build
@@ -165,7 +166,7 @@ class _Session:
             path = self.outcome.folder / LOGIC / f"{problem_type.name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             reached("writing")
-            write_logic(logic, path)
+            write_logic(logic.document, path)
             self.outcome.logic.append((path, Logic.load(path)))
 
     @property
@@ -198,7 +199,7 @@ class _Steps:
 
 
 def _logic(target: Target, groups: list[Group]) -> Logic:
-    """The logic of one problem type from all its size groups; a later group's winner of a size replaces an earlier's."""
+    """The logic of one problem type from all its size groups; a later group's winner of a size stands."""
     winners = {
         problem: group.measure.judge.solution(decision.winner)
         for group in groups

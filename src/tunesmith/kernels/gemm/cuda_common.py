@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tunesmith.problems.gemm import Gemm, GemmOperation
-from tunesmith.records import Configuration, Problem, Rejection, Target, Value
+from tunesmith.records import CompiledFacts, Configuration, Problem, Rejection, Target, Value
 from tunesmith.spaces import Parameter
 
 from .opencl._parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
@@ -19,8 +19,15 @@ DEFAULT_DEPTH = 8
 GRID_LIMIT_X, GRID_LIMIT_Z = 2**31 - 1, 65535
 """Work-groups of one launch along x and along z. Source: CUDA programming guide, technical specifications."""
 
+LONGEST = 2**31 - 2**12
+"""Sizes along one dimension: with a tile added, still an int32."""
+
 REGISTERS_PER_BLOCK = 65536
 """32-bit registers that one work-group can have, on every architecture since Maxwell."""
+
+
+MOST_SPILLED_BYTES = 1024
+"""Per work-item: such a program spends its time on its own stack (Triton's ieee dot on a 128x128 tile spills 4.6 KB)."""
 
 
 def language(name: str) -> Parameter:
@@ -91,7 +98,9 @@ def wrong_work_group(tile: Tile, target: Target) -> Iterator[Rejection]:
 
 
 def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, target: Target) -> Iterator[Rejection]:
-    """A grid or a memory that the device does not have."""
+    """A grid or a memory that the device does not have, or sizes beyond the kernels' 32-bit integers."""
+    if (longest := max(problem.sizes)) > LONGEST:
+        yield Rejection("index range", f"a size of {longest}, at most {LONGEST}")
     if groups_x > GRID_LIMIT_X:
         yield Rejection("grid", f"{groups_x} macro tiles, a launch has at most {GRID_LIMIT_X}")
     if groups_z > GRID_LIMIT_Z:
@@ -108,8 +117,10 @@ def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, t
         yield Rejection("device memory", f"{total} bytes in all, the device has {target.global_memory_bytes}")
 
 
-def too_many_registers(registers: int | None, tile: Tile) -> Iterator[Rejection]:
-    """What the compiler spent on a work-item, times the work-items, against the register file."""
-    if registers and registers * tile.items > REGISTERS_PER_BLOCK:
-        need = f"{registers} registers for each of {tile.items} work-items"
+def useless_program(fact: CompiledFacts, tile: Tile) -> Iterator[Rejection]:
+    """What the compiler spent on a work-item, times the work-items, against the register file; and what did not fit."""
+    if fact.registers and fact.registers * tile.items > REGISTERS_PER_BLOCK:
+        need = f"{fact.registers} registers for each of {tile.items} work-items"
         yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
+    if fact.spill_bytes and fact.spill_bytes > MOST_SPILLED_BYTES:
+        yield Rejection("spills", f"{fact.spill_bytes} bytes of a work-item live in memory, {MOST_SPILLED_BYTES} is too slow")

@@ -33,7 +33,7 @@ from .cuda_common import (
     Tile,
     language,
     tile_parameters,
-    too_many_registers,
+    useless_program,
     wrong_device,
     wrong_size,
     wrong_work_group,
@@ -81,7 +81,7 @@ class CudaSimtGemm(Kernel):
     ) -> Iterator[Rejection]:
         for fact in facts:
             if fact.entry == "gemm":
-                yield from too_many_registers(fact.registers, Tile.of(config))
+                yield from useless_program(fact, Tile.of(config))
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         tile, fields = Tile.of(config), problem_type.fields

@@ -29,7 +29,7 @@ from .cuda_common import (
     Tile,
     language,
     tile_parameters,
-    too_many_registers,
+    useless_program,
     wrong_device,
     wrong_size,
     wrong_work_group,
@@ -103,7 +103,7 @@ class TritonTmaGemm(Kernel):
     ) -> Iterator[Rejection]:
         for fact in facts:
             yield from _shared_memory(fact.local_bytes or 0, "after compilation", target)
-            yield from too_many_registers(fact.registers, Tile.of(config))
+            yield from useless_program(fact, Tile.of(config))
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         tile = Tile.of(config)

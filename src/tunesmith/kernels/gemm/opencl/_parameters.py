@@ -73,7 +73,11 @@ LOADS_A = Parameter(
     accepts="positive integer",
 )
 LOADS_B = Parameter(
-    "NumLoadsCoalescedB", 1, (1, 2, 4, 8), "The same for the tile of B.", accepts="positive integer"
+    "NumLoadsCoalescedB",
+    1,
+    (1, 2, 4, 8),
+    "What NumLoadsCoalescedA is for A, for the tile of B.",
+    accepts="positive integer",
 )
 PREFETCH = Parameter(
     "PrefetchGlobalRead",
@@ -120,4 +124,4 @@ PACK_A = Parameter(
     "it: no cache conflicts between columns, no edges. Ours, after the packing of BLIS and GotoBLAS.",
     accepts="truth value",
 )
-PACK_B = Parameter("PackB", False, (False, True), "The same for B.", accepts="truth value")
+PACK_B = Parameter("PackB", False, (False, True), "What PackA is for A, for B.", accepts="truth value")

@@ -18,13 +18,13 @@ OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable")
 def render(template: str, entries: tuple[str, ...], problem_type: ProblemType, values: Mapping[str, object]) -> Module:
     """One OpenCL module; the template sees `values` and what follows from the problem type."""
     fields = problem_type.fields
-    text = _environment().get_template(template).render(
-        **values,
-        real=REAL[fields.word("DataType")],
-        use_beta=fields.flag("UseBeta"),
-        transpose_a=fields.flag("TransposeA"),
-        transpose_b=fields.flag("TransposeB"),
-    )
+    of_type = {
+        "real": REAL[fields.word("DataType")],
+        "use_beta": fields.flag("UseBeta"),
+        "transpose_a": fields.flag("TransposeA"),
+        "transpose_b": fields.flag("TransposeB"),
+    }
+    text = _environment().get_template(template).render(**values, **of_type)
     return Module("OpenCL", text, entries, OPTIONS)
 
 
@@ -41,7 +41,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  # OpenCL C, not HTML
+        autoescape=False,  # OpenCL C, not HTML
     )
     environment.globals["lane"] = lane
     return environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tunesmith.problems.gemm import DATA_TYPES, Gemm
+from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Plan, Problem, ProblemType, Rejection, Target
 
 from ._launches import allocations
@@ -19,7 +19,7 @@ UNROLLED_MAX = 2_048
 
 
 def element_bytes(problem_type: ProblemType) -> int:
-    return {"float32": 4, "float64": 8}[DATA_TYPES[problem_type.fields.word("DataType")].dtype]
+    return {"s": 4, "d": 8}[problem_type.fields.word("DataType")]
 
 
 def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
@@ -96,10 +96,10 @@ def memory_fits(problem: Problem, plan: Plan, target: Target) -> Iterator[Reject
     for name, size in buffers:
         if size > target.max_allocation_bytes:
             yield Rejection(
-                Reason.ALLOCATION, f"{name} takes {size} bytes, the largest buffer may have {target.max_allocation_bytes}"
+                Reason.ALLOCATION, f"{name}: {size} bytes, the largest buffer may have {target.max_allocation_bytes}"
             )
     total = sum(size for _, size in buffers)
     if total > target.global_memory_bytes:
         yield Rejection(
-            Reason.DEVICE_MEMORY, f"operands and workspace take {total} bytes, the device has {target.global_memory_bytes}"
+            Reason.DEVICE_MEMORY, f"operands and workspace: {total} bytes, the device has {target.global_memory_bytes}"
         )

@@ -108,9 +108,7 @@ class TileLoads:
         along_tile = problem_type.fields.flag(f"Transpose{operand}") == (operand == "B")
         contiguous, across = (extent, schedule.depth) if along_tile else (schedule.depth, extent)
         coalesced = config.integer(f"NumLoadsCoalesced{operand}")
-        return TileLoads(
-            operand, along_tile, contiguous, across, schedule.vector, coalesced, schedule.work_items
-        )
+        return TileLoads(operand, along_tile, contiguous, across, schedule.vector, coalesced, schedule.work_items)
 
     @property
     def elements(self) -> int:

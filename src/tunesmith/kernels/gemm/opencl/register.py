@@ -123,9 +123,7 @@ class RegisterGemm(Kernel):
             yield Rejection(Reason.FORM, "RegisterGemm is the form with LocalMemory: False")
         yield from rules.common(config, problem_type, target)
         if schedule.local_split > 1:
-            yield Rejection(
-                Reason.LOCAL_SPLIT, f"LocalSplitU {schedule.local_split} needs local memory to add sums in"
-            )
+            yield Rejection(Reason.LOCAL_SPLIT, f"LocalSplitU {schedule.local_split} needs local memory to add sums in")
         if schedule.thread_tile[0] % schedule.vector:
             yield Rejection(
                 Reason.THREAD_TILE,
@@ -138,7 +136,7 @@ class RegisterGemm(Kernel):
             for operand, extent, tile in zip("AB", (gemm.m, gemm.n), schedule.thread_tile, strict=True):
                 if not config.flag(f"Pack{operand}") and extent < tile:
                     yield Rejection(
-                        Reason.SHIFTED_EDGE, f"{operand} is {extent} wide, a thread tile of {tile} cannot be moved inside"
+                        Reason.SHIFTED_EDGE, f"{operand} is {extent} wide, a thread tile of {tile} has no room"
                     )
         yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
 
@@ -196,14 +194,7 @@ def _module(config: Configuration, problem_type: ProblemType) -> Module:
     if schedule.global_split > 1:
         entries.append("sum_of_splits")
     values = {
-        "work_group": schedule.work_group,
-        "tile0": schedule.thread_tile[0],
-        "tile1": schedule.thread_tile[1],
-        "vector": schedule.vector,
-        "vectors": schedule.thread_tile[0] // schedule.vector,
-        "loop_unroll": schedule.loop_unroll,
-        "global_split": schedule.global_split,
-        "mapping": schedule.mapping,
+        "schedule": schedule,
         "shift": config.word("EdgeType") == "ShiftPtr",
         "panels": panels,
         "pack_a": config.flag("PackA"),

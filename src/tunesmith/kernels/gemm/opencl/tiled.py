@@ -79,7 +79,7 @@ class TiledGemm(Kernel):
         need = local_elements(config) * rules.element_bytes(problem_type)
         if need > target.local_memory_bytes:
             yield Rejection(
-                Reason.LOCAL_MEMORY, f"{need} bytes for the tiles of A and B, the device has {target.local_memory_bytes}"
+                Reason.LOCAL_MEMORY, f"{need} bytes for tiles of A and B, the device has {target.local_memory_bytes}"
             )
         words = rules.element_bytes(problem_type) // 4
         elements = schedule.thread_tile[0] * (schedule.thread_tile[1] + 1)
@@ -145,22 +145,14 @@ def local_elements(config: Configuration) -> int:
 def _module(config: Configuration, problem_type: ProblemType) -> Module:
     schedule = Schedule.of(config)
     entries = ("gemm", "sum_of_splits") if schedule.global_split > 1 else ("gemm",)
-    values = {name: getattr(schedule, name) for name in _SHOWN}
-    return render(
-        "tiled.cl.j2",
-        entries,
-        problem_type,
-        values
-        | {
-            "a": TileLoads.of("A", config, problem_type),
-            "b": TileLoads.of("B", config, problem_type),
-            "pad": config.integer("LdsPad"),
-            "prefetch": config.flag("PrefetchGlobalRead"),
-            "shift": config.word("EdgeType") == "ShiftPtr",
-            "local_elements": local_elements(config),
-            "reduction_items": REDUCTION_ITEMS,
-        },
-    )
-
-
-_SHOWN = ("work_group", "work_items", "local_split", "thread_tile", "vector", "depth", "loop_unroll", "global_split", "mapping")
+    values = {
+        "schedule": schedule,
+        "a": TileLoads.of("A", config, problem_type),
+        "b": TileLoads.of("B", config, problem_type),
+        "pad": config.integer("LdsPad"),
+        "prefetch": config.flag("PrefetchGlobalRead"),
+        "shift": config.word("EdgeType") == "ShiftPtr",
+        "local_elements": local_elements(config),
+        "reduction_items": REDUCTION_ITEMS,
+    }
+    return render("tiled.cl.j2", entries, problem_type, values)

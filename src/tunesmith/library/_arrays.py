@@ -1,0 +1,62 @@
+"""NumPy arrays as a GEMM's operands: which are there already, and how the others are laid out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+WIDEST = 2
+"""Columns further apart than this many times their length are copied together: a device without the host's memory
+would otherwise be sent mostly what lies between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A batch of matrices in one-dimensional storage, columns (or, transposed, rows) `leading` elements apart.
+
+    `in_place` says that `storage` is the caller's own memory, and may hold others' elements between the columns.
+    """
+
+    storage: Array
+    leading: int
+    in_place: bool
+
+
+def leading_dimension(x: Array, transposed: bool) -> int | None:
+    """How far apart the columns (transposed: the rows) of `x`, batch x rows x columns, are in elements.
+
+    None where `x` is not laid out so: along a column, elements are adjacent; the matrices of the batch follow one
+    another at `leading` times the number of columns.
+    """
+    inner, outer = (2, 1) if transposed else (1, 2)
+    length, item = x.shape[inner], x.itemsize
+    steps = [stride / item for stride in x.strides]
+    leading = steps[outer] if x.shape[outer] > 1 else float(length)
+    adjacent = length == 1 or steps[inner] == 1
+    regular = leading.is_integer() and length <= leading <= max(WIDEST * length, length + 16)
+    follows = x.shape[0] == 1 or steps[0] == leading * x.shape[outer]
+    return int(leading) if adjacent and regular and follows and x.flags.aligned else None
+
+
+def stored(x: Array, transposed: bool) -> Stored:
+    """`x`, batch x rows x columns and not empty, as it is where it is laid out so, else copied."""
+    leading = leading_dimension(x, transposed)
+    if leading is None:
+        columns = x if transposed else x.swapaxes(1, 2)
+        return Stored(np.ascontiguousarray(columns).reshape(-1), columns.shape[2], in_place=False)
+    span = 1 + sum((extent - 1) * (stride // x.itemsize) for extent, stride in zip(x.shape, x.strides, strict=True))
+    storage = np.lib.stride_tricks.as_strided(x, (span,), (x.itemsize,), writeable=x.flags.writeable)
+    return Stored(storage, leading, in_place=True)
+
+
+def blank(shape: tuple[int, int, int], dtype: np.dtype[Any], alignment: int) -> Array:
+    """An uninitialised batch x rows x columns array, row-major, its first element aligned to so many bytes."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    raw = np.empty(size + alignment, np.uint8)
+    start = -raw.ctypes.data % alignment
+    return raw[start : start + size].view(dtype).reshape(shape)

@@ -1,0 +1,76 @@
+"""The device that a logic was made on, found again on this machine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from tunesmith.devices import APIS, Device, Found, open_device
+from tunesmith.logic import Logic, Origin
+from tunesmith.records import ProblemType, Target, UserError
+
+Logics = Sequence[tuple[Path, Logic]]
+
+
+def no_two_alike(logics: Logics) -> None:
+    """Raises UserError, naming both files, when two would answer for one problem type on one device."""
+    seen: dict[tuple[str, str, ProblemType], Path] = {}
+    for file, logic in logics:
+        origin, kind = logic.document.origin, logic.document.problem_type
+        first = seen.setdefault((origin.api, origin.device, kind), file)
+        if first is not file:
+            raise UserError(str(file), f"has the same problem type and device as {first}", "load one of them")
+
+
+def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, dict[ProblemType, Logic]]:
+    """The device and the logics made on it: the one that was asked for, else the first of the logics' that is here.
+
+    Logics of other devices serve only where a device was asked for and none was made on it. Raises UserError, naming
+    the logics' devices and those that are here, when none of them is.
+    """
+    device = asked if isinstance(asked, Device) else open_device(asked or _first_here(logics))
+    every = {logic.document.problem_type: logic for _, logic in logics}
+    own = {logic.document.problem_type: logic for _, logic in logics if _made_on(logic.document.origin, device.target)}
+    for logic in own.values():
+        _say_if_another_driver(logic.document.origin, device.target)
+    return device, own or every
+
+
+def _first_here(logics: Logics) -> Target:
+    origins = list(dict.fromkeys((logic.document.origin.api, logic.document.origin.device) for _, logic in logics))
+    found = {api: _found(api) for api in dict.fromkeys(api for api, _ in origins)}
+    for api, name in origins:
+        for one in found[api]:
+            if one.target and one.usable and one.target.name == name:
+                return one.target
+    made_on = ", ".join(f"{name} ({api})" for api, name in origins)
+    here = ", ".join(_said(one) for ones in found.values() for one in ones)
+    raise UserError(
+        str(logics[0][0]),
+        f"was made on {made_on}; here: {here or 'nothing'}",
+        "tune on this machine, or name a device to use all the same: load(..., device=...)",
+    )
+
+
+def _found(api: str) -> tuple[Found, ...]:
+    try:
+        return APIS[api].find()
+    except (KeyError, ImportError) as error:
+        return (Found(api, problem=f"cannot be used ({error.args[0]})"),)
+
+
+def _said(found: Found) -> str:
+    return f"{found.name}: {found.problem}" if found.problem else found.name
+
+
+def _made_on(origin: Origin, target: Target) -> bool:
+    return (origin.api, origin.device) == (target.api, target.name)
+
+
+def _say_if_another_driver(origin: Origin, target: Target) -> None:
+    if origin.driver != target.driver:
+        warnings.warn(
+            f"the logic was made with driver {origin.driver!r}, here is {target.driver!r}: other solutions may be faster",
+            stacklevel=2,
+        )

@@ -1,0 +1,215 @@
+"""Solutions on a live device: compiled at first use, bound to memory, launched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.devices import Buffer, Device, Prepared, Program
+from tunesmith.kernels import KERNELS, Kernel
+from tunesmith.logic import Choice, Logic
+from tunesmith.records import Binary, CompiledFacts, Module, Plan, Problem, Rejection, Solution, UserError
+from tunesmith.toolchains import TOOLCHAINS, CompileError
+
+REMEMBERED = 1024
+"""Problems whose plans are kept."""
+
+WRAP_BYTES = 1 << 18
+"""Smaller arrays are copied into buffers that are bound already: that is quicker than binding theirs."""
+
+Storage = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What was launched: the choice, the problem it was for, and the plan that was carried out."""
+
+    choice: Choice
+    problem: Problem
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A solution's programs, one for each module, and what the compiler said of them."""
+
+    programs: tuple[Program, ...]
+    facts: tuple[CompiledFacts, ...]
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A problem's choice with its plan; `prepared` is bound to the pool of that `generation`."""
+
+    launched: Launched
+    compiled: _Compiled
+    prepared: Prepared | None = None
+    generation: int = -1
+
+
+class Launcher:
+    """One device with the programs, plans and memory that were needed on it so far. Not for several threads at once."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._pool = _Pool(device)
+        self._programs: dict[str, tuple[Program, Binary]] = {}
+        self._compiled: dict[Solution, _Compiled | Rejection] = {}
+        self._legal: dict[Solution, Rejection | None] = {}
+        self._ready: dict[Problem, _Ready] = {}
+
+    def choices(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
+        """The logic's candidates without those that are known not to run this problem here."""
+        return (
+            choice for choice in logic.candidates(problem.sizes, problem.leading) if not self._refusal(choice, problem)
+        )
+
+    def launch(self, logic: Logic, problem: Problem, reads: Mapping[str, Storage], d: Storage) -> Launched:
+        """Carry out the first choice that compiles, and wait. `reads` are A, B and, where beta is not 0, C; `d` is
+        written. Raises UserError when nothing runs, LaunchError when the device fails."""
+        ready = self._ready.get(problem)
+        if ready is None:
+            if len(self._ready) >= REMEMBERED:
+                self._ready.clear()
+            ready = self._ready[problem] = self._first(logic, problem)
+        wrapped = {name: self._wrap(storage) for name, storage in {**reads, "D": d}.items()}
+        try:
+            self._carry_out(ready, {name: buffer for name, buffer in wrapped.items() if buffer is not None}, reads, d)
+        finally:
+            self.device.release(*(buffer for buffer in wrapped.values() if buffer is not None))
+        return ready.launched
+
+    def close(self, device: bool) -> None:
+        """Give memory back, and with `device` the device as well."""
+        self._ready.clear()
+        self._programs.clear()
+        self._pool.close()
+        if device:
+            self.device.close()
+
+    def _carry_out(
+        self, ready: _Ready, wrapped: Mapping[str, Buffer], reads: Mapping[str, Storage], d: Storage
+    ) -> None:
+        sizes = {name: storage.nbytes for name, storage in {**reads, "D": d}.items() if name not in wrapped}
+        plan = ready.launched.plan
+        buffers = {**self._pool.buffers({**sizes, _WORKSPACE: plan.workspace_bytes}), **wrapped}
+        for name, storage in reads.items():
+            if name not in wrapped:
+                self.device.write(buffers[name], storage.view(np.uint8))
+        prepared = self._prepared(ready, buffers, reusable=not wrapped)
+        prepared.enqueue()
+        self.device.synchronize()
+        if "D" not in wrapped:
+            d.view(np.uint8)[...] = self.device.read(buffers["D"], d.nbytes)
+
+    def _prepared(self, ready: _Ready, buffers: Mapping[str, Buffer], reusable: bool) -> Prepared:
+        if reusable and ready.prepared is not None and ready.generation == self._pool.generation:
+            return ready.prepared
+        # With beta = 0 nothing reads C, but a kernel has an argument for it.
+        operands = {"C": buffers["D"], **{name: buffer for name, buffer in buffers.items() if name != _WORKSPACE}}
+        programs = ready.compiled.programs
+        prepared = self.device.prepare(ready.launched.plan, programs, operands, buffers.get(_WORKSPACE))
+        if reusable:
+            ready.prepared, ready.generation = prepared, self._pool.generation
+        return prepared
+
+    def _wrap(self, storage: Storage) -> Buffer | None:
+        return self.device.wrap(storage) if storage.nbytes >= WRAP_BYTES else None
+
+    def _first(self, logic: Logic, problem: Problem) -> _Ready:
+        why: list[str] = []
+        for choice in logic.candidates(problem.sizes, problem.leading):
+            refusal = self._refusal(choice, problem)
+            compiled = refusal or self._compile(choice.solution)
+            if isinstance(compiled, Rejection):
+                why.append(f"{choice.name}: {compiled}")
+                continue
+            config = choice.solution.configuration
+            plan = _kernel(choice.solution).plan(config, problem, self.device.target, compiled.facts)
+            return _Ready(Launched(choice, problem, plan), compiled)
+        raise UserError(
+            problem.type.name,
+            f"no solution runs {problem} on {self.device.target.name} ({'; '.join(why)})",
+            "tune for such sizes, or on this device",
+        )
+
+    def _refusal(self, choice: Choice, problem: Problem) -> Rejection | None:
+        """Why this choice cannot run, as far as is known without compiling it."""
+        solution, target = choice.solution, self.device.target
+        if solution not in self._legal:
+            kernel = _kernel(solution)
+            self._legal[solution] = next(kernel.rejections(solution.configuration, solution.type, target), None)
+        compiled = self._compiled.get(solution)
+        known = compiled if isinstance(compiled, Rejection) else self._legal[solution]
+        return known or next(_kernel(solution).rejections_for(solution.configuration, problem, target), None)
+
+    def _compile(self, solution: Solution) -> _Compiled | Rejection:
+        if solution not in self._compiled:
+            self._compiled[solution] = self._compile_now(solution)
+        return self._compiled[solution]
+
+    def _compile_now(self, solution: Solution) -> _Compiled | Rejection:
+        kernel, config = _kernel(solution), solution.configuration
+        try:
+            loaded = [self._load(module) for module in kernel.modules(config, solution.type)]
+        except CompileError as error:
+            return Rejection(error.reason, error.log)
+        facts = tuple(fact for _, binary in loaded for fact in binary.facts)
+        useless = next(kernel.rejections_compiled(config, facts, self.device.target), None)
+        return useless or _Compiled(tuple(program for program, _ in loaded), facts)
+
+    def _load(self, module: Module) -> tuple[Program, Binary]:
+        digest = module.digest()
+        if digest not in self._programs:
+            toolchain = TOOLCHAINS[module.language]
+            if reason := toolchain.unavailable():
+                raise CompileError("no compiler", reason)
+            binary = toolchain.compile(module, self.device.target)
+            self._programs[digest] = self.device.load(binary), binary
+        return self._programs[digest]
+
+
+class _Pool:
+    """One buffer for each operand and the workspace, as large as the largest so far: calls come one at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._held: dict[str, tuple[int, Buffer]] = {}
+        self.generation = 0
+        """Counts up whenever a buffer is replaced, so that what is bound to the old one is not used again."""
+
+    def buffers(self, sizes: Mapping[str, int]) -> dict[str, Buffer]:
+        """Buffers of at least these sizes in bytes; none for a size of zero."""
+        return {name: self._at_least(name, size) for name, size in sizes.items() if size}
+
+    def close(self) -> None:
+        self._device.release(*(buffer for _, buffer in self._held.values()))
+        self._held.clear()
+
+    def _at_least(self, name: str, size: int) -> Buffer:
+        held = self._held.get(name)
+        if held and held[0] >= size:
+            return held[1]
+        if held:
+            del self._held[name]
+            self.generation += 1
+            self._device.release(held[1])
+        made = self._device.allocate(size)
+        self._held[name] = size, made
+        return made
+
+
+_WORKSPACE = "workspace"
+
+
+def _kernel(solution: Solution) -> Kernel:
+    try:
+        return KERNELS[solution.kernel]
+    except KeyError as error:
+        raise UserError(
+            solution.type.name, str(error.args[0]), "use the tunesmith that wrote the logic, or register your kernel"
+        ) from None

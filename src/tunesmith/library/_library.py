@@ -1,0 +1,172 @@
+"""The front door of a tuned program: `tunesmith.load(...).matmul(a, b)`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from tunesmith.devices import Device
+from tunesmith.logic import Choice, Logic
+from tunesmith.records import Problem, ProblemType, Target, UserError
+
+from ._call import Call, checked
+from ._device import no_two_alike, open_for
+from ._launcher import Launched, Launcher
+from ._ways import Way, best_way, bound, take
+
+MARK = b"tunesmith-logic:"
+"""How a line of every library logic begins."""
+
+
+def load(
+    path: Path | str, *, device: Device | str | None = None, launched: Callable[[Launched], None] | None = None
+) -> Library:
+    """A library from one logic file, or from all of them in a folder and below.
+
+    `device` is a selector or an open device to use instead of the one that the logic was made on. `launched` is told
+    of every launch. Raises UserError for files that are no logic, and for two of one problem type and device.
+    """
+    place = Path(path)
+    files = sorted(_logic_files(place)) if place.is_dir() else [place]
+    if not files:
+        raise UserError(str(place), "holds no library logic", "name the output folder of `tunesmith tune`")
+    return Library([(file, Logic.load(file)) for file in files], device=device, launched=launched)
+
+
+class Library:
+    """Tuned solutions on one device. The device is opened, and solutions are compiled, when they are first needed.
+
+    Calls from several threads come one after the other.
+    """
+
+    def __init__(
+        self,
+        logics: Sequence[tuple[Path, Logic]],
+        *,
+        device: Device | str | None = None,
+        launched: Callable[[Launched], None] | None = None,
+    ) -> None:
+        no_two_alike(logics)
+        self._all, self._asked = logics, device
+        self._launched = launched
+        self._lock = threading.RLock()
+        self._opened: tuple[Launcher, dict[ProblemType, Logic]] | None = None
+
+    @property
+    def problem_types(self) -> tuple[ProblemType, ...]:
+        """What it can compute, by the logic files that are used on this machine's device."""
+        return tuple(self._logics)
+
+    @property
+    def target(self) -> Target:
+        """The device that is used."""
+        return self._launcher.device.target
+
+    def select(self, m: int, n: int, batch: int, k: int, problem_type: str = "") -> Choice:
+        """What is launched for a problem of these sizes with natural leading dimensions, unless it does not compile.
+
+        Sizes are the problem type's, column-major as in BLAS: `matmul` of row-major arrays is the problem of the
+        transposed product, so m and n change places. `problem_type` names the type where there are several. Raises
+        ValueError for sizes or a type that do not fit, UserError when nothing is legal there.
+        """
+        kind = self._named(problem_type)
+        sizes = {"M": m, "N": n, "Batch": batch, "K": k}
+        if batch != 1 and "Batch" not in kind.indices:
+            raise ValueError(f"{kind.name} has no batch, {batch} was given")
+        problem = Problem(kind, tuple(sizes[index] for index in kind.indices))
+        with self._lock:
+            choice = next(self._launcher.choices(self._logics[kind], problem), None)
+        if choice is None:
+            raise UserError(kind.name, f"no solution is legal at {problem}", "tune for such sizes")
+        return choice
+
+    def matmul(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        *,
+        c: ArrayLike | None = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        out: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """alpha a b + beta c for matrices (2-D), or batches of them (3-D; one matrix serves a whole batch).
+
+        float32 or float64, in any layout: rows or columns may be contiguous, or lie further apart; other views are
+        copied, and so are arrays whose transposes no logic was made for. With beta = 0, c is not read. The result is
+        row-major, or `out`, which may be one of the operands. Raises TypeError and ValueError as NumPy does, UserError
+        where no logic serves the data type, and `devices.LaunchError` when the device fails.
+        """
+        with self._lock:
+            call = checked(a, b, c, alpha, beta, out, self._launcher.device.alignment)
+            if 0 in call.sizes:
+                return call.without_product()
+            way = best_way(call, self._logics)
+            if way is None:
+                raise self._unserved(call)
+            for part in map(call.matrix, range(call.out.shape[0])) if way.one_by_one else (call,):
+                self._launch(part, way)
+            return call.result
+
+    def close(self) -> None:
+        """Give programs and memory back, and the device if it was opened here."""
+        with self._lock:
+            if self._opened:
+                self._opened[0].close(device=not isinstance(self._asked, Device))
+                self._opened = None
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _launch(self, call: Call, way: Way) -> None:
+        made = bound(call, way)
+        reads = {"A": made.a.storage, "B": made.b.storage}
+        if made.c is not None:
+            reads["C"] = made.c.storage
+        told = self._launcher.launch(self._logics[way.type], made.problem, reads, made.d.storage)
+        take(made)
+        if self._launched:
+            self._launched(told)
+
+    @property
+    def _launcher(self) -> Launcher:
+        return self._open()[0]
+
+    @property
+    def _logics(self) -> dict[ProblemType, Logic]:
+        return self._open()[1]
+
+    def _open(self) -> tuple[Launcher, dict[ProblemType, Logic]]:
+        with self._lock:
+            if self._opened is None:
+                device, logics = open_for(self._all, self._asked)
+                self._opened = Launcher(device), logics
+            return self._opened
+
+    def _named(self, name: str) -> ProblemType:
+        fitting = [kind for kind in self._logics if name in ("", kind.name)]
+        if len(fitting) != 1:
+            known = ", ".join(kind.name for kind in self._logics)
+            raise ValueError(f"name one problem type of {known}" + (f", not {name!r}" if name else ""))
+        return fitting[0]
+
+    def _unserved(self, call: Call) -> UserError:
+        wanted = {"s": "float32", "d": "float64"}[call.precision] + (" with beta" if call.c is not None else "")
+        known = ", ".join(kind.name for kind in self._logics)
+        return UserError("matmul", f"no logic serves {wanted}; there are {known}", "tune a GEMM of that type")
+
+
+def _logic_files(folder: Path) -> Iterator[Path]:
+    """The YAML files that say they are library logic."""
+    for file in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")):
+        with file.open("rb") as opened:
+            if any(line.startswith(MARK) for line in opened):
+                yield file

@@ -1,0 +1,116 @@
+"""Ways to hand a row- or column-major product to the column-major problem types that there are.
+
+The transpose of a row-major matrix is column-major in the same memory, and D' = B' A'. So every product is two
+problems: D = A B of M x N, and D' = B' A' of N x M, each with the transposes that the arrays' layouts ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tunesmith.records import Configuration, Problem, ProblemType
+
+from ._arrays import Array, Stored, leading_dimension, stored
+from ._call import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One problem type, with the product or its transpose. `copied` counts the bytes of arrays that do not fit it."""
+
+    type: ProblemType
+    swapped: bool
+    one_by_one: bool
+    copied: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A problem with the storage of its operands. `finish` is where D goes when `d` is not the caller's memory."""
+
+    problem: Problem
+    a: Stored
+    b: Stored
+    c: Stored | None
+    d: Stored
+    target: Array
+
+
+def best_way(call: Call, types: Iterable[ProblemType]) -> Way | None:
+    """The way with the fewest launches, then the fewest bytes to copy; None where no type can do it."""
+    return min(
+        _ways(call, types), key=lambda way: (way.one_by_one, way.copied, way.type.fields.flag("Batched")), default=None
+    )
+
+
+def bound(call: Call, way: Way) -> Bound:
+    """The problem that a call is in this way; arrays that do not fit are copied."""
+    fields = way.type.fields
+    a, b, c, d = _oriented(call, way.swapped)
+    of_a = stored(a, fields.flag("TransposeA"))
+    of_b = stored(b, fields.flag("TransposeB"))
+    of_c = None if c is None else stored(c, transposed=False)
+    of_d = stored(d, transposed=False) if _writable_in_place(call, d) else _blank_like(d)
+    sizes = {"M": d.shape[1], "N": d.shape[2], "Batch": d.shape[0], "K": a.shape[2]}
+    leading = (of_d.leading, (of_c or of_d).leading, of_a.leading, of_b.leading)
+    natural = (
+        sizes["M"],
+        sizes["M"],
+        sizes["K"] if fields.flag("TransposeA") else sizes["M"],
+        sizes["N"] if fields.flag("TransposeB") else sizes["K"],
+    )
+    problem = Problem(
+        way.type,
+        tuple(sizes[index] for index in way.type.indices),
+        () if leading == natural else leading,
+        Configuration({"alpha": call.alpha, "beta": call.beta}),
+    )
+    return Bound(problem, of_a, of_b, of_c, of_d, d)
+
+
+def take(result: Bound) -> None:
+    """Move D to where the caller wants it, unless it was written there."""
+    if not result.d.in_place:
+        batch, m, n = result.target.shape
+        columns = result.d.storage.reshape((batch, n, m))
+        result.target[...] = columns.swapaxes(1, 2)
+
+
+def _ways(call: Call, types: Iterable[ProblemType]) -> Iterator[Way]:
+    for kind in types:
+        fields = kind.fields
+        if fields.word("DataType") != call.precision or (call.c is not None and not fields.flag("UseBeta")):
+            continue
+        one_by_one = call.out.shape[0] > 1 and not fields.flag("Batched")
+        part = call.matrix(0) if one_by_one else call
+        for swapped in (True, False):
+            yield Way(kind, swapped, one_by_one, _copied(part, kind, swapped))
+
+
+def _copied(call: Call, kind: ProblemType, swapped: bool) -> int:
+    a, b, c, d = _oriented(call, swapped)
+    reads = [(a, kind.fields.flag("TransposeA")), (b, kind.fields.flag("TransposeB"))]
+    if c is not None:
+        reads.append((c, False))
+    copied = sum(x.nbytes for x, transposed in reads if leading_dimension(x, transposed) is None)
+    return copied + (0 if _writable_in_place(call, d) else d.nbytes)
+
+
+def _oriented(call: Call, swapped: bool) -> tuple[Array, Array, Array | None, Array]:
+    if not swapped:
+        return call.a, call.b, call.c, call.out
+    c = None if call.c is None else call.c.swapaxes(1, 2)
+    return call.b.swapaxes(1, 2), call.a.swapaxes(1, 2), c, call.out.swapaxes(1, 2)
+
+
+def _writable_in_place(call: Call, d: Array) -> bool:
+    """D has the problem's layout, and no operand lies where it is written."""
+    apart = not any(np.may_share_memory(d, x) for x in (call.a, call.b, call.c) if x is not None)
+    return apart and leading_dimension(d, transposed=False) is not None and d.dtype.isnative
+
+
+def _blank_like(d: Array) -> Stored:
+    return Stored(np.empty(d.size, d.dtype.newbyteorder("=")), d.shape[1], in_place=False)

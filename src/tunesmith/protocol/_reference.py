@@ -1,0 +1,129 @@
+"""The reference page of tuning files, made from the tables that they are read by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tunesmith.problems import Key, shown
+from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
+from tunesmith.spaces import Space
+
+from ._phases import INITIAL
+from ._settings import GLOBAL_KEYS, LOGIC_KEYS
+from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT
+from ._steps import Phase
+from ._tensile import ANSWERED_GLOBALS, IGNORED_GLOBALS, IGNORED_LOGIC
+
+PHASES = {
+    INITIAL: "One value for a parameter, which holds until a step settles it. A parameter with a single value in any "
+    "later phase has that value throughout; one that is named nowhere has its default.",
+    Phase.COMMON: "Each dict is a step with one winner, which holds for everything after it.",
+    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, tuned by itself from then on. "
+    "`Groups` lists further factors, each a list of dicts that set several parameters together.",
+    Phase.BENCHMARK_FORK: "Each dict is a step with one winner for each lineage.",
+    Phase.JOIN: "A list of forked parameters and derived values: the best lineage is kept for each combination of "
+    "their values. `[]` keeps one lineage; absent or empty (`JoinParameters:`) keeps all.",
+    Phase.BENCHMARK_JOIN: "Each dict is a step with one winner for each lineage that is left.",
+    Phase.FINAL: "Only `ProblemSizes`. Every lineage that is left is measured on every size.",
+}
+
+SIZE_FORMS = {
+    "`[n]`": "the size n",
+    "`[first, last]`": "first, 2 first, 3 first ... up to last",
+    "`[first, step, last]`": "from first, step apart, up to last",
+    "`[first, step, growth, last]`": "from first, the gaps being step, step + growth, step + 2 growth ..., up to last",
+    "`i`": "the size of index number i, an earlier one, counted from 0",
+}
+
+
+def reference(space: Space | None = None) -> str:
+    """The page in Markdown; with a space, also the parameters that its kernels have."""
+    sections = [_OPENING, *_problem_type(), *_phases(), *_problem_sizes(), *_settings(), *_tensile()]
+    if space is not None:
+        sections += ["## Parameters", _parameters(space)]
+    return "\n\n".join(sections) + "\n"
+
+
+_OPENING = """# Tuning files
+
+A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables by which tunesmith reads
+files.
+
+```yaml
+GlobalParameters:           # how everything is measured; may be left out
+BenchmarkProblems:
+  - - OperationType: GEMM   # the problem type
+    - ForkParameters: ...   # a size group with its phases
+    - ForkParameters: ...   # further size groups go through their phases by themselves
+LibraryLogic:               # how the result is labelled; may be left out
+```
+
+A key that is not known is an error. What is assumed or ignored is said when the file is read."""
+
+
+def _problem_type() -> list[str]:
+    custom = "`OperationType: Custom` has one more key, `Kernel`: the path of a kernel's description, from this file."
+    return ["## Problem type", _keys(GEMM_FIELDS), custom]
+
+
+def _phases() -> list[str]:
+    rules = """A phase is a list of dicts, `parameter: [values]`. Several parameters in one dict are one step over all
+their combinations, the first varying fastest, with one winner. A parameter is named once in all phases but the first.
+One with a single value is no step, wherever it stands."""
+    return ["## Phases", _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items())), rules]
+
+
+def _problem_sizes() -> list[str]:
+    common, final = shown(COMMON_DEFAULT), shown(FINAL_DEFAULT)
+    rules = f"""`ProblemSizes` stands in a phase as a dict, `- ProblemSizes: [...]`, and lists any number of
+
+- `Range: [...]`, one entry for each index (GEMM: M, N, batch if batched, K): every combination, the first index varying
+  fastest;
+- `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements.
+
+A size that is listed more than once is measured once. Sizes hold from their place on and into the next phases; the
+final phase has its own. Where there are none, the first index has {common} in the steps and {final} in the final phase,
+the others are like it, and the batch is 1.
+
+An entry of a `Range` is"""
+    return ["## Problem sizes", rules, _table(("entry", "sizes"), SIZE_FORMS.items())]
+
+
+def _settings() -> list[str]:
+    absent = "A parameter without a default here has that of the bench's policy."
+    return ["## GlobalParameters", _keys(GLOBAL_KEYS.values()), absent, "## LibraryLogic", _keys(LOGIC_KEYS.values())]
+
+
+def _tensile() -> list[str]:
+    answered = _table(("Tensile's", "here"), ((f"`{name}`", text) for name, text in ANSWERED_GLOBALS.items()))
+    names = ", ".join(f"`{name}`" for name in sorted(IGNORED_GLOBALS | IGNORED_LOGIC))
+    return ["## What is read and ignored", answered, f"Without a counterpart: {names}."]
+
+
+def _parameters(space: Space) -> str:
+    rows = (
+        (
+            f"`{parameter.name}`",
+            f"`{shown(parameter.default)}`",
+            ", ".join(shown(value) for value in parameter.values),
+            parameter.when.value,
+            parameter.doc,
+        )
+        for parameter in space
+    )
+    return _table(("parameter", "default", "values", "acts at", "meaning"), rows)
+
+
+def _keys(keys: Iterable[Key]) -> str:
+    rows = (
+        (f"`{key.name}`", "" if key.default is None else f"`{shown(key.default)}`", key.takes_text(), key.doc)
+        for key in keys
+    )
+    return _table(("key", "default", "takes", "meaning"), rows)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in lines
+    )

@@ -1,0 +1,67 @@
+"""What the tests of the CUDA families share: a target that needs no device, and the GPU where there is one."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tunesmith.bench._verify import Case, Wrong, verify
+from tunesmith.devices import APIS
+from tunesmith.kernels import Kernel
+from tunesmith.problems.gemm import GemmOperation
+from tunesmith.records import Configuration, Problem, Target
+from tunesmith.toolchains import TOOLCHAINS
+
+H200 = Target(
+    api="CUDA",
+    selector="CUDA:0",
+    name="NVIDIA H200",
+    kind="GPU",
+    architecture="sm_90",
+    driver="CUDA 13.0",
+    compute_units=132,
+    max_work_group_size=1024,
+    local_memory_bytes=232448,
+    global_memory_bytes=150 * 2**30,
+    max_allocation_bytes=150 * 2**30,
+    last_level_cache_bytes=60 * 2**20,
+    sub_group_size=32,
+    double_precision=True,
+)
+
+
+@cache
+def cuda_device():
+    """The first GPU, opened once for all tests of the process."""
+    found = APIS["CUDA"].find()[0]
+    if found.target is None:
+        pytest.skip(f"CUDA: {found.problem}")
+    return APIS["CUDA"].open(found.target)
+
+
+def toolchain(language: str):
+    """The compiler, or a skip with what it lacks."""
+    made = TOOLCHAINS[language]
+    if missing := made.unavailable():
+        pytest.skip(missing)
+    return made
+
+
+def configuration(kernel: Kernel, problem_type, **values) -> Configuration:
+    return kernel.space(problem_type).defaults | Configuration(values)
+
+
+def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> list[Wrong]:
+    """Compile, and verify every check of the problem between guard bands, as the bench does."""
+    device, operation = cuda_device(), GemmOperation()
+    compiler = toolchain(kernel.language)
+    binaries = [compiler.compile(module, device.target) for module in kernel.modules(config, problem.type)]
+    programs = [device.load(binary) for binary in binaries]
+    found = []
+    for check in operation.checks(problem):
+        inputs = operation.inputs(check, np.random.default_rng(7))
+        case = Case(operation.operands(check), inputs, operation.reference(check, inputs))
+        found.append(verify(device, programs, kernel.plan(config, check, device.target), case))
+    return [one for one in found if one]

@@ -1,0 +1,242 @@
+"""Real worker and compiler processes on the fake device: every fault has its outcome, and the run goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench_jobs import CPU, GPU, QUICK, job, problem
+from tunesmith.bench import Bench, Compiled, Dispatched, Measured, Policy, WorkerLost
+from tunesmith.kernels.fake import FAULTS
+from tunesmith.records import Outcome, Rejection, UserError
+
+EXPECTED = {
+    "none": (Outcome.OK, ""),
+    "wrong value": (Outcome.WRONG_RESULT, "wrong value"),
+    "unwritten element": (Outcome.WRONG_RESULT, "unwritten element"),
+    "skip the last K": (Outcome.WRONG_RESULT, "wrong value"),
+    "swap operands": (Outcome.WRONG_RESULT, "wrong value"),
+    "index off by one": (Outcome.WRONG_RESULT, "wrong value"),
+    "modify an input": (Outcome.WRONG_RESULT, "modified an input"),
+    "write past the end": (Outcome.WRONG_RESULT, "wrote outside the output"),
+    "write before the start": (Outcome.WRONG_RESULT, "wrote outside the output"),
+    "write between rows": (Outcome.WRONG_RESULT, "wrote outside the output"),
+    "out of memory": (Outcome.LAUNCH_ERROR, "out of memory"),
+    "launch error": (Outcome.LAUNCH_ERROR, "invalid launch"),
+    "poison": (Outcome.LAUNCH_ERROR, "illegal address"),
+    "segfault": (Outcome.CRASH, "SIGSEGV"),
+    "abort": (Outcome.CRASH, "SIGABRT"),
+    "hang": (Outcome.TIMEOUT, "timeout"),
+    "segfault when timed": (Outcome.CRASH, "SIGSEGV"),
+    "hang when timed": (Outcome.TIMEOUT, "timeout"),
+    "break the next": (Outcome.CRASH, "broke the next"),
+    "compile error": (Outcome.COMPILE_ERROR, "compile error"),
+    "compiler segfault": (Outcome.COMPILE_ERROR, "compiler crashed"),
+    "compiler hang": (Outcome.TIMEOUT, "compiler timed out"),
+}
+AT_FIRST_LAUNCH = {"hang": (Outcome.TIMEOUT, "compiler timed out")}
+"""On a CPU the compiling process launches first, so it is that one which hangs."""
+
+PADDED = problem(leading=(50, 50, 50, 50))
+
+
+def children() -> set[int]:
+    """Processes of the bench that this very process has started and not reaped."""
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "tunesmith.bench" in line}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+def measure(target, jobs, cache, policy=QUICK, racing=False, observe=lambda event: None):
+    with Bench(target, policy, cache, observe) as bench:
+        return {job.key: measurement for job, measurement in bench.run([jobs], racing)}
+
+
+@pytest.mark.parametrize("target", [GPU, CPU], ids=["GPU", "CPU"])
+def test_every_fault_has_its_outcome_and_the_good_ones_between_them_are_measured(target, cache):
+    assert set(EXPECTED) == set(FAULTS)
+    jobs, expected = [], {}
+    for index, fault in enumerate(FAULTS):
+        if target is CPU and fault == "break the next":
+            # The compiling process is broken too; which program falls there is not decided by the order of jobs.
+            continue
+        bad, good = job(target, PADDED, fault=fault), job(target, PADDED, LoopUnroll=index + 1)
+        jobs += [bad, good]
+        expected[bad.key], expected[good.key] = EXPECTED[fault], EXPECTED["none"]
+        if target is CPU:
+            expected[bad.key] = AT_FIRST_LAUNCH.get(fault, expected[bad.key])
+    results = measure(target, jobs, cache)
+    assert {key: (found.outcome, found.reason) for key, found in results.items()} == expected
+    assert all(bool(found.samples) == (found.ok or found.reason == "broke the next") for found in results.values())
+    assert not children()
+
+
+def test_after_a_program_that_breaks_the_next_one_the_next_is_measured_and_the_first_is_blamed(cache):
+    lost = []
+    jobs = [job(LoopUnroll=4), job(fault="break the next"), job(LoopUnroll=8), job(LoopUnroll=16)]
+    results = measure(
+        GPU, jobs, cache, observe=lambda event: lost.append(event) if isinstance(event, WorkerLost) else None
+    )
+    assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK, Outcome.OK]
+    assert [one.key for one in lost] == [jobs[2].key] * 2
+
+
+def test_a_breaker_that_is_last_or_followed_by_itself_is_no_crash(cache):
+    """Nothing shows that it broke anything; it was verified and timed."""
+    jobs = [job(fault="break the next")]
+    assert measure(GPU, jobs, cache)[jobs[0].key].ok
+
+
+def test_a_crash_costs_no_one_but_the_one_that_crashed(cache):
+    jobs = [job(LoopUnroll=4), job(fault="segfault"), job(LoopUnroll=8)]
+    results = measure(GPU, jobs, cache)
+    assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
+
+
+def test_one_module_is_compiled_once_however_many_jobs_need_it(cache):
+    compiled = []
+    jobs = [job(size=problem(size), GlobalSplitU=split) for size in (32, 48) for split in (1, 2)]
+    results = measure(
+        GPU, jobs, cache, observe=lambda event: compiled.append(event) if isinstance(event, Compiled) else None
+    )
+    assert len(compiled) == 1
+    assert sum(found.cost.compile > 0 for found in results.values()) == 1
+
+
+def test_a_rejection_after_compiling_is_a_measurement(cache):
+    one = replace(job(), bind=lambda facts: Rejection("registers", f"{facts[0].registers} registers"))
+    found = measure(GPU, [one], cache)[one.key]
+    assert (found.outcome, found.reason, found.detail) == (Outcome.REJECTED, "registers", "32 registers")
+
+
+def test_on_the_hosts_cpu_nothing_compiles_while_something_is_measured(cache):
+    events = []
+    jobs = [job(CPU, LoopUnroll=unroll) for unroll in range(1, 25)]
+    measure(CPU, jobs, cache, observe=events.append)
+    measuring = False
+    for event in events:
+        if isinstance(event, Dispatched | Measured):
+            measuring = isinstance(event, Dispatched)
+        assert not (measuring and isinstance(event, Compiled))
+    kinds = [type(event) for event in events]
+    assert kinds.index(Dispatched) < len(kinds) - kinds[::-1].index(Compiled), "it goes by chunks"
+
+
+def test_racing_compares_within_a_group_and_problem_only(cache):
+    fast, slow = {"ThreadTile": (8, 8)}, {"ThreadTile": (2, 2), "VectorWidth": 8}
+    large, small = problem(512, 512, 512), problem(384, 384, 384)
+    groups = [
+        [job(size=large, **fast), job(size=large, **slow), job(size=small, **slow)],
+        [job(size=large, **slow, LoopUnroll=4)],
+    ]
+    with Bench(GPU, QUICK, cache) as bench:
+        raced = {one.key: found.raced for one, found in bench.run(groups, True)}
+    assert raced == {one.key: index == 1 for index, one in enumerate(one for group in groups for one in group)}
+
+
+def test_racing_changes_no_winner_by_more_than_the_noise(cache):
+    jobs = [
+        job(size=problem(256, 256, 256), ThreadTile=tile, VectorWidth=width, LoopUnroll=unroll, FakeNoise=2)
+        for tile in ((4, 4), (8, 4), (8, 8))
+        for width in (1, 2, 4)
+        for unroll in (8, 16)
+    ]
+    policy = replace(QUICK, noise=0.01, sampling_seconds=1.0)
+    seconds, counts = [], []
+    for racing in (True, False):
+        results = measure(GPU, jobs, cache, policy, racing)
+        seconds.append(min(found.estimate.seconds for found in results.values()))
+        counts.append(sum(found.estimate.count for found in results.values()))
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.03)
+    assert counts[0] < 0.8 * counts[1]
+
+
+def test_interleaved_samples_are_aligned_and_a_bad_one_is_left_out(cache):
+    names = ["none", "wrong value", "segfault", "none", "hang", "compile error"]
+    jobs = [job(fault=name, LoopUnroll=4 + place, FakeNoise=1) for place, name in enumerate(names)]
+    with Bench(GPU, QUICK, cache) as bench:
+        found = bench.interleave(jobs)
+    assert [one.outcome for one in found] == [EXPECTED[name][0] for name in names]
+    assert {len(one.samples) for one in found if one.ok} == {Policy().confirm_blocks}
+    assert not children()
+
+
+def test_jobs_of_different_problems_cannot_be_interleaved(cache):
+    with Bench(GPU, QUICK, cache) as bench, pytest.raises(ValueError, match="one problem"):
+        bench.interleave([job(), job(size=problem(16))])
+
+
+def test_a_drifting_device_shows_in_the_anchors_time(cache):
+    anchor, others = job(FakeDrift=10), [job(LoopUnroll=unroll, FakeDrift=10) for unroll in range(10, 40)]
+    with Bench(GPU, QUICK, cache) as bench:
+        (_, first), *_ = bench.run([[anchor]], False)
+        list(bench.run([others], False))
+        (_, last), *_ = bench.run([[anchor]], False)
+    assert last.estimate.seconds > 1.02 * first.estimate.seconds
+
+
+def test_a_device_that_is_not_there_is_the_users_to_put_right(cache):
+    gone = replace(GPU, api="OpenCL", selector="OpenCL:99:99", name="no such device")
+    with Bench(gone, QUICK, cache) as bench, pytest.raises(UserError):
+        list(bench.run([[replace(job(), modules=job().modules)]], False))
+
+
+def test_leaving_a_run_halfway_leaves_a_usable_bench_and_no_process(cache):
+    with Bench(GPU, QUICK, cache) as bench:
+        next(bench.run([[job(LoopUnroll=unroll) for unroll in range(1, 9)]], False))
+        again = list(bench.run([[job(LoopUnroll=3)]], False))
+        assert children()
+    assert again[0][1].ok
+    assert not children()
+
+
+PARENT = """
+import sys
+sys.path.insert(0, {tests!r})
+from dataclasses import replace
+from pathlib import Path
+from bench_jobs import GPU, QUICK, job
+from tunesmith.bench import Bench
+patient = replace(QUICK, timeout_seconds=60, compile_timeout_seconds=60)
+with Bench(GPU, patient, Path(sys.argv[1])) as bench:
+    jobs = [job(LoopUnroll=unroll) for unroll in range(1, 9)]
+    jobs[3] = job(fault={fault!r})
+    for one, found in bench.run([jobs], False):
+        print("measured", flush=True)
+    sys.stdin.read()
+"""
+
+
+def group_of(parent: int) -> list[str]:
+    """Processes that name the parent's id as theirs on the command line, and are alive."""
+    listed = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True).stdout.splitlines()
+    return [line for line in listed if "tunesmith.bench." in line and line.endswith(f" {parent}") and line[0] != "Z"]
+
+
+@pytest.mark.parametrize("fault", ["hang", "compiler hang", "none"])
+def test_a_parent_killed_outright_leaves_no_process_behind(fault, tmp_path):
+    """Whatever they are doing at that moment; the kernel sees to it."""
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT.format(tests=str(Path(__file__).parent), fault=fault))
+    command = [sys.executable, str(script), str(tmp_path)]
+    parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "measured\n"
+    assert group_of(parent.pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while group_of(parent.pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not group_of(parent.pid)

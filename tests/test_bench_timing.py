@@ -1,0 +1,135 @@
+"""Warm-up, stopping, racing and blocks, on clocks and times made up."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from dataclasses import replace
+
+import numpy as np
+
+from tunesmith.bench import Policy
+from tunesmith.bench._timing import interleave, time_plan, warm_up
+
+
+def no_clock() -> float:
+    return 0.0
+
+
+def noisy(seconds: float, sigma: float, seed: int):
+    random = np.random.default_rng(seed)
+    return lambda: float(seconds * np.exp(sigma * random.standard_normal()))
+
+
+def test_a_ramp_is_warmed_away_before_the_first_sample():
+    ramp = itertools.chain([5.8, 4.0, 3.0, 2.5, 2.0, 1.7], itertools.repeat(1.46))
+    timed = time_plan(lambda: next(ramp) * 1e-3, Policy(), math.inf, no_clock)
+    assert set(timed.samples) == {1.46e-3}
+
+
+def test_warm_up_ends_when_its_time_is_used_up_even_if_nothing_is_stable():
+    times = itertools.count(1)
+    taken = warm_up(lambda: next(times) * 0.03, Policy(warm_up_seconds=0.2), no_clock)
+    assert len(taken) <= 4
+
+
+def test_a_steady_time_takes_the_fewest_samples_and_a_noisy_one_more():
+    steady = time_plan(lambda: 1e-3, Policy(minimum_samples=7), math.inf, no_clock)
+    shaky = time_plan(noisy(1e-3, 0.05, 0), Policy(minimum_samples=7), math.inf, no_clock)
+    assert len(steady.samples) == 7
+    assert 30 < len(shaky.samples) <= 200
+    assert abs(shaky.estimate.seconds - 1e-3) < 3e-5
+
+
+def test_sampling_ends_with_its_time_but_never_below_six_samples():
+    slow = time_plan(noisy(0.5, 0.3, 0), Policy(minimum_samples=1, sampling_seconds=1.0), math.inf, no_clock)
+    assert len(slow.samples) == 6
+
+
+def test_the_provably_slower_is_stopped_early_and_the_equal_is_not():
+    policy = Policy(noise=0.002, sampling_seconds=10.0)
+    slower = time_plan(noisy(1.2e-3, 0.05, 1), policy, 1e-3, no_clock)
+    equal = time_plan(noisy(1.0e-3, 0.05, 2), policy, 1.02e-3, no_clock)
+    assert slower.raced
+    assert len(slower.samples) < 30
+    assert not equal.raced
+    assert len(equal.samples) == 200
+
+
+def test_the_hopeless_is_not_sampled_at_all_yet_has_a_time():
+    hopeless = time_plan(noisy(10e-3, 0.05, 1), Policy(), 1e-3, no_clock)
+    assert hopeless.raced
+    assert len(hopeless.samples) <= 6
+    assert hopeless.estimate.seconds > 8e-3
+
+
+def test_racing_costs_no_more_regret_than_noise_and_saves_most_of_the_samples():
+    """100 spaces of 40 candidates with 5 % noise: the winner by racing against the winner without it."""
+    policy = Policy(noise=0.01, sampling_seconds=10.0)
+    regrets, taken = {True: [], False: []}, {True: 0, False: 0}
+    for space in range(100):
+        truth = 1e-3 * (1 + np.random.default_rng(space).exponential(0.3, 40))
+        for racing in (True, False):
+            best, medians = math.inf, []
+            for index, seconds in enumerate(truth):
+                take = noisy(seconds, 0.05, 1000 * space + index)
+                timed = time_plan(take, policy, best if racing else math.inf, no_clock)
+                best = min(best, timed.estimate.high)
+                medians.append(timed.estimate.seconds)
+                taken[racing] += len(timed.samples)
+            regrets[racing].append(truth[int(np.argmin(medians))] / truth.min() - 1)
+    assert statistics.fmean(regrets[True]) < statistics.fmean(regrets[False]) + 0.002
+    assert max(regrets[True]) < 0.03
+    assert taken[True] < 0.5 * taken[False]
+
+
+def test_a_lucky_start_of_a_slow_candidate_is_not_raced_against_its_rivals_median():
+    """Racing compares interval with interval: 1 % slower is within the doubt of few samples."""
+    raced = [time_plan(noisy(1.01e-3, 0.03, seed), Policy(noise=0.02), 1.01e-3, no_clock).raced for seed in range(200)]
+    assert statistics.fmean(raced) < 0.1
+
+
+def test_interleaved_samples_of_one_block_share_what_happened_in_it():
+    """A disturbance that changes from round to round leaves the ratios alone, because samples are aligned."""
+    calls = itertools.count()
+    ratio = 1.1
+
+    def take(factor):
+        # Slow drift over all executions, 100 % from first to last.
+        return lambda: factor * 1e-3 * (1 + next(calls) / 800)
+
+    policy = Policy(confirm_blocks=15, sampling_seconds=0.3)
+    a, b = interleave([take(1.0), take(ratio)], policy, no_clock)
+    assert len(a) == len(b) == 15
+    ratios = [y / x for x, y in zip(a, b, strict=True)]
+    assert abs(statistics.fmean(ratios) - ratio) < 0.01
+    assert max(a) / min(a) > 1.2
+
+
+def test_the_order_of_blocks_is_drawn_anew_each_round_and_repeats_with_the_seed():
+    def order(seed):
+        seen = []
+        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), no_clock, seen.append)
+        return seen[4:]
+
+    rounds = [tuple(order(0)[i : i + 4]) for i in range(0, 60, 4)]
+    assert all(sorted(one) == [0, 1, 2, 3] for one in rounds)
+    assert len(set(rounds)) > 5
+    assert order(0) == order(0) != order(1)
+
+
+def test_the_first_execution_of_a_block_is_dropped():
+    """Whoever comes after another finds cold caches: here every first execution is ten times slower."""
+    last = []
+
+    def take(name):
+        def run():
+            cold = last[-1:] != [name]
+            last.append(name)
+            return 1e-2 if cold else 1e-3
+
+        return run
+
+    a, b = interleave([take("a"), take("b")], Policy(), no_clock)
+    assert set(a) == set(b) == {1e-3}

@@ -1,0 +1,166 @@
+"""No wrong program passes: every mutant of the fake device is caught, at every K, with its own reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
+from tunesmith.bench._cases import Cases
+from tunesmith.bench._verify import Case, logical, verify
+from tunesmith.devices.fake import FAULTS, FakeDevice
+from tunesmith.kernels.fake import FAULTS as KERNEL_FAULTS
+from tunesmith.problems import Expected
+from tunesmith.records import Launch, Operand, Plan, Zero
+from tunesmith.toolchains.fake import COMPILE_FAULTS, FakeToolchain
+
+REASONS = {
+    "wrong value": "wrong value",
+    "skip the last K": "wrong value",
+    "swap operands": "wrong value",
+    "index off by one": "wrong value",
+    "unwritten element": "unwritten element",
+    "write past the end": "wrote outside the output",
+    "write before the start": "wrote outside the output",
+    "modify an input": "modified an input",
+}
+
+
+def found(size, fault="none"):
+    """What verification says of a fake program on a problem."""
+    device, config = FakeDevice(GPU), KERNEL.space(TYPE).defaults | {"FakeFault": fault}
+    (module,) = KERNEL.modules(config, TYPE)
+    program = device.load(FakeToolchain().compile(module, GPU))
+    return verify(device, [program], KERNEL.plan(config, size, GPU), Cases(0).get(size))
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 64, 1000, 4096])
+@pytest.mark.parametrize("fault", REASONS)
+def test_every_mutant_is_caught_at_every_k(fault, k):
+    if fault == "swap operands" and k != 64:
+        pytest.skip("operands can be swapped only in a square problem")
+    size = problem(64, 64, k) if fault == "swap operands" else problem(33, 17, k)
+    wrong = found(size, fault)
+    assert wrong is not None
+    assert wrong.reason == REASONS[fault]
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 64, 1000, 4096])
+@pytest.mark.parametrize("leading", [(), (40, 41, 42, 4099)])
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_a_right_program_passes_whatever_the_sizes_and_strides(k, leading, beta):
+    for check in OPERATION.checks(problem(33, 17, k, beta, leading)):
+        assert found(check) is None
+
+
+def test_an_element_written_between_rows_is_seen():
+    wrong = found(problem(33, 17, 8, leading=(40, 40, 40, 40)), "write between rows")
+    assert wrong is not None
+    assert wrong.reason == "wrote outside the output"
+    assert "between its rows" in wrong.detail
+
+
+def test_the_detail_names_the_element_what_was_there_and_what_should_have_been():
+    wrong = found(problem(33, 17, 8), "wrong value")
+    assert wrong is not None
+    assert "D[32, 0]" in wrong.detail
+    assert "expected" in wrong.detail
+    assert "1 of 561" in wrong.detail
+
+
+def test_the_unwritten_element_is_found_outside_the_sampled_rows_too():
+    size = problem(33, 17, 8)
+    whole = Cases(0).get(size)
+    where = np.ix_([0, 3], [0, 2])
+    sampled = {name: Expected(where, e.value[where], e.bound[where]) for name, e in whole.expected.items()}
+    device, config = FakeDevice(GPU), KERNEL.space(TYPE).defaults | {"FakeFault": "unwritten element"}
+    (module,) = KERNEL.modules(config, TYPE)
+    program = device.load(FakeToolchain().compile(module, GPU))
+    wrong = verify(device, [program], KERNEL.plan(config, size, GPU), Case(whole.operands, whole.inputs, sampled))
+    assert wrong is not None
+    assert wrong.reason == "unwritten element"
+    assert "D[32, 16]" in wrong.detail
+
+
+def test_a_wrong_sampled_element_is_named_by_its_place_in_the_whole_array():
+    operand = Operand("D", "float32", (4, 4), (1, 4), "out")
+    expected = Expected(np.ix_([0, 3], [1, 2]), np.ones((2, 2)), np.full((2, 2), 0.1))
+    wrong = verify(ZeroDevice(GPU), [], zeroed(operand), Case((operand,), {}, {"D": expected}))
+    assert wrong is not None
+    assert wrong.detail.startswith("D[0, 1] is 0, expected 1")
+
+
+def zeroed(operand: Operand, first: int = 0, last: int | None = None) -> Plan:
+    """A plan that writes zero to the elements of an operand, from one to before another."""
+    size = np.dtype(operand.dtype).itemsize
+    end = operand.storage_elements if last is None else last
+    return Plan((Zero(operand.name, first * size, (end - first) * size),))
+
+
+class ZeroDevice(FakeDevice):
+    """Carries out only the Zero steps of a plan, which need no program."""
+
+    def prepare(self, plan, programs, operands, workspace):
+        assert not any(isinstance(step, Launch) for step in plan.steps)
+
+        class Zeroing:
+            def enqueue(self):
+                for step in plan.steps:
+                    memory = operands[step.operand] if step.operand else workspace
+                    memory.base[memory.start + step.offset :][: step.size] = 0
+
+        return Zeroing()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16", "int32", "uint64"])
+def test_an_unwritten_element_is_found_in_every_type(dtype):
+    operand = Operand("D", dtype, (300,), (1,), "out")
+    expected = {"D": Expected((slice(0, 0),), np.zeros(0), np.zeros(0))}
+    case = Case((operand,), {}, expected)
+    assert verify(ZeroDevice(GPU), [], zeroed(operand), case) is None
+    wrong = verify(ZeroDevice(GPU), [], zeroed(operand, last=299), case)
+    assert wrong is not None
+    assert (wrong.reason, "D[299]" in wrong.detail) == ("unwritten element", True)
+
+
+def test_a_whole_number_that_looks_like_the_poison_counts_as_written():
+    """int8 has 256 values, so a right output does hold the poison's."""
+
+    class Copying(ZeroDevice):
+        def prepare(self, plan, programs, operands, workspace):
+            class Copy:
+                def enqueue(self):
+                    operands["D"].bytes[:256] = np.arange(256, dtype=np.uint8)
+
+            return Copy()
+
+    operand = Operand("D", "uint8", (256,), (1,), "out")
+    expected = {"D": Expected((...,), np.arange(256.0), np.zeros(256))}
+    assert verify(Copying(GPU), [], Plan(()), Case((operand,), {}, expected)) is None
+
+
+def test_a_plan_that_writes_past_its_workspace_is_caught():
+    operand = Operand("D", "float32", (8,), (1,), "out")
+    case = Case((operand,), {}, {})
+    honest = Plan((*zeroed(operand).steps, Zero("", 0, 256)), workspace_bytes=256)
+    scribbling = Plan((*zeroed(operand).steps, Zero("", 0, 260)), workspace_bytes=256)
+    assert verify(ZeroDevice(GPU), [], honest, case) is None
+    wrong = verify(ZeroDevice(GPU), [], scribbling, case)
+    assert wrong is not None
+    assert wrong.reason == "wrote outside the output"
+    assert "workspace" in wrong.detail
+
+
+def test_nan_is_never_right():
+    operand = Operand("D", "float32", (4,), (1,), "out")
+    nan = {"D": Expected((...,), np.full(4, np.nan), np.full(4, np.inf))}
+    assert verify(ZeroDevice(GPU), [], zeroed(operand), Case((operand,), {}, nan)).reason == "wrong value"
+
+
+def test_the_logical_view_follows_the_strides():
+    operand = Operand("A", "float32", (2, 3), (1, 4), "in")
+    assert logical(operand, np.arange(10.0)).tolist() == [[0, 4, 8], [1, 5, 9]]
+
+
+def test_the_kernel_can_ask_for_every_fault_that_device_and_compiler_know():
+    assert sorted(KERNEL_FAULTS) == sorted(["none", *FAULTS, *COMPILE_FAULTS])
