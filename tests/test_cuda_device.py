@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_runner import H200, cuda_device, toolchain
 
+from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.devices import APIS, LaunchError
 from tunesmith.devices import _cuda_driver as driver
 from tunesmith.records import Launch, Module, OperandArgument, Plan, ScalarArgument, UserError, WorkspaceArgument, Zero

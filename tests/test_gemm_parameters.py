@@ -10,7 +10,7 @@ import pytest
 from tunesmith.kernels import KERNELS, families, family_for, tuning_space
 from tunesmith.kernels.gemm.opencl import Reason
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Launch, Problem, Solution, Target
+from tunesmith.records import CompiledFacts, Configuration, Launch, Problem, Solution, Target
 
 TILED, REGISTER = KERNELS["TiledGemm"], KERNELS["RegisterGemm"]
 NT = gemm_type("s", batched=True)
@@ -216,7 +216,22 @@ def test_no_grid_depends_on_anything_but_the_tiles(family):
     step = family.plan(config(family), problem(129, 65, 3, 7), GPU).steps[-1]
     assert isinstance(step, Launch)
     tile0, tile1 = family.derived(config(family))["MacroTile"]
-    assert step.grid == (-(-129 // tile0) * -(-65 // tile1), 1, 3)
+    assert step.grid == (-(-129 // tile0), -(-65 // tile1), 3)
+
+
+def test_more_tile_columns_than_a_device_counts_along_y_go_along_x():
+    step = TILED.plan(config(TILED, WorkGroup=(1, 1, 1), ThreadTile=(1, 1)), problem(3, 70_000, 1, 1), GPU).steps[0]
+    assert step.grid == (210_000, 1, 1)
+
+
+@pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)
+def test_what_the_compiler_says_can_reject(family):
+    """A program whose registers leave room for one work-item only, and one that took too much local memory."""
+    narrow = CompiledFacts("gemm", registers=255, max_work_group_size=1)
+    greedy = CompiledFacts("gemm", local_bytes=GPU.local_memory_bytes + 1)
+    fine = CompiledFacts("gemm", local_bytes=100, max_work_group_size=1024)
+    found = [[r.reason for r in family.rejections_compiled(config(family), [f], GPU)] for f in (narrow, greedy, fine)]
+    assert found == [[Reason.WORK_GROUP], [Reason.LOCAL_MEMORY], []]
 
 
 def test_a_guess_orders_a_starved_configuration_behind_a_sound_one():
@@ -235,6 +250,16 @@ def test_local_memory_forks_between_the_forms():
     assert family_for("GEMM", union) is TILED
     assert family_for("GEMM", union | {"LocalMemory": False}) is REGISTER
     assert family_for("GEMM", Configuration()) is TILED
+
+
+def test_every_family_understands_the_defaults_of_the_shared_space():
+    """A run starts from them, whichever language it then forks to."""
+    union = tuning_space(NT, GPU).defaults
+    for family in families("GEMM"):
+        start = union | {"KernelLanguage": family.language, **family.form}
+        assert family.derived(start)["DepthU"] > 0
+        list(family.rejections(start, NT, GPU))
+        family.guess(start, problem(64, 64, 1, 64), GPU)
 
 
 def test_an_unknown_form_names_those_that_exist():

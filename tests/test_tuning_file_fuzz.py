@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tunesmith.protocol import Final, TuningFile
+from tunesmith.protocol import Benchmark, Final, Fork, Join, TuningFile
 from tunesmith.records import UserError
 from tuning_space import SPACE, read
 
 WIKI = (Path(__file__).parent.parent / "examples" / "wiki.yaml").read_text()
 FUZZ = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 KEYS = [parameter.name for parameter in SPACE] + [
@@ -34,20 +35,70 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(KEYS) | SCALARS, inner, max_size=4),
     max_leaves=12,
 )
-SPANS = st.lists(st.integers(-2, 70), max_size=5) | st.integers(-1, 4) | SCALARS
-SIZES = st.lists(st.fixed_dictionaries({"Range": st.lists(SPANS, max_size=5)}) | VALUES, max_size=3)
-PARAMETERS = st.dictionaries(
-    st.sampled_from(KEYS), st.lists(st.integers(0, 9) | VALUES, max_size=4) | VALUES, max_size=3
+VARYING = (
+    "BenchmarkCommonParameters", "ForkParameters", "BenchmarkForkParameters", "BenchmarkJoinParameters",
+)  # fmt: skip
+RIGHT = {
+    "DepthU": st.integers(0, 64),
+    "VectorWidth": st.sampled_from([1, 2, 4]),
+    "PrefetchGlobalRead": st.sampled_from([0, 1, False, True]),
+    "EdgeType": st.sampled_from(["Branch", "ShiftPtr"]),
+    "WorkGroup": st.lists(st.integers(1, 32), min_size=3, max_size=3),
+    "ThreadTile": st.lists(st.integers(1, 8), min_size=2, max_size=2),
+    "GlobalSplitU": st.integers(1, 8),
+}
+SPAN = st.integers(1, 90).flatmap(
+    lambda n: st.sampled_from([[n], [n, n], [n, 2 * n], [n, 7, n + 30], [n, 5, 3, n + 40]])
 )
-PHASE = st.lists(PARAMETERS | st.fixed_dictionaries({"ProblemSizes": SIZES}) | VALUES, max_size=3)
-GROUPS = st.dictionaries(
-    st.sampled_from([key for key in KEYS if key.endswith("Parameters")]), PHASE | VALUES, max_size=5
+SIZES = st.lists(
+    st.tuples(SPAN, SPAN | st.just(0), SPAN | st.integers(0, 1)).map(lambda spans: {"Range": list(spans)})
+    | st.lists(st.integers(1, 200), min_size=3, max_size=3).map(lambda sizes: {"Exact": sizes}),
+    min_size=1,
+    max_size=3,
 )
-FIELDS = st.fixed_dictionaries({}, optional={"Batched": SCALARS, "DataType": st.just("s"), "Beta": SCALARS}) | VALUES
-FILES = st.fixed_dictionaries(
-    {"BenchmarkProblems": st.lists(st.tuples(FIELDS, GROUPS).map(list) | VALUES, max_size=2)},
-    optional={"GlobalParameters": VALUES, "LibraryLogic": VALUES},
-)
+
+
+@st.composite
+def right_files(draw):
+    """Files that say nothing wrong, each parameter in one phase."""
+    groups = []
+    for _ in range(draw(st.integers(1, 2))):
+        group = {}
+        names = draw(st.permutations(sorted(RIGHT)))
+        for phase in VARYING:
+            dicts = [{"ProblemSizes": draw(SIZES)}] if draw(st.booleans()) else []
+            for _ in range(draw(st.integers(0, 2))):
+                chosen, names = names[: draw(st.integers(0, 2))], names[2:]
+                dicts.append({name: draw(st.lists(RIGHT[name], min_size=1, max_size=4)) for name in chosen})
+            group[phase] = dicts
+        group["InitialSolutionParameters"] = [
+            {name: [draw(RIGHT[name])]} for name in draw(st.permutations(list(RIGHT)))
+        ]
+        group["JoinParameters"] = draw(st.sampled_from([None, [], ["MacroTile"], ["MacroTile", "DepthU"]]))
+        if draw(st.booleans()):
+            group["BenchmarkFinalParameters"] = [{"ProblemSizes": draw(SIZES)}]
+        groups.append(group)
+    settings = {"StepObjective": draw(st.sampled_from(["max", "worst"])), "Noise": draw(st.floats(0.001, 1))}
+    return {"GlobalParameters": settings, "BenchmarkProblems": [[{"DataType": draw(st.sampled_from("sd"))}, *groups]]}
+
+
+@st.composite
+def spoilt_files(draw):
+    """A right file in which some part is another value."""
+    content = draw(right_files())
+    for _ in range(draw(st.integers(1, 2))):
+        inside = content
+        while True:
+            where = draw(st.sampled_from(list(inside) if isinstance(inside, dict) else range(len(inside))))
+            deeper = inside[where]
+            if not deeper or not isinstance(deeper, (list, dict)) or draw(st.integers(0, 3)) == 0:
+                break
+            inside = deeper
+        if isinstance(inside, dict) and draw(st.booleans()):
+            inside[draw(st.sampled_from(KEYS))] = draw(VALUES)
+        else:
+            inside[where] = draw(VALUES)
+    return content
 
 
 @pytest.fixture
@@ -78,14 +129,37 @@ def sane(made: TuningFile):
 
 
 @FUZZ
-@given(VALUES | FILES)
+@given(right_files())
+def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    made = read(path, max_size=64)
+    for group, phases in zip(content["BenchmarkProblems"][0][1:], made.groups, strict=True):
+        products = {phase: [math.prod(map(distinct, entry.values())) for entry in group[phase]] for phase in VARYING}
+        fork = math.prod(products.pop("ForkParameters"))
+        benchmarks = [len(step.choices) for step in phases.steps if isinstance(step, Benchmark)]
+        assert benchmarks == [count for counts in products.values() for count in counts if count > 1]
+        assert [len(step.choices) for step in phases.steps if isinstance(step, Fork)] == [fork] * (fork > 1)
+        joined = fork > 1 and group["JoinParameters"] is not None
+        assert sum(isinstance(step, Join) for step in phases.steps) == joined
+    sane(made)
+
+
+def distinct(values):
+    """How many alternatives a list is; 0 and False are one, and a ProblemSizes is none."""
+    if isinstance(values[0], dict):
+        return 1
+    return len({str(int(value)) if isinstance(value, bool) else str(value) for value in values})
+
+
+@FUZZ
+@given(VALUES | st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4))
 def test_any_structure_is_read_or_refused(path, content):
     check(path, yaml.safe_dump(content, sort_keys=False))
 
 
 @FUZZ
-@given(FILES)
-def test_any_file_with_the_right_outline_is_read_or_refused(path, content):
+@given(spoilt_files())
+def test_a_spoilt_file_is_read_or_refused(path, content):
     check(path, yaml.safe_dump(content, default_flow_style=None, sort_keys=False))
 
 

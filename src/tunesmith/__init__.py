@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from .library import load
     from .records import UserError
 
+__version__ = "0.1.0"
+
 __all__ = ["UserError", "load"]
 
 _PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library"}

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 """Facts go to standard output; progress goes to standard error, so that a pipe gets only the facts."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]

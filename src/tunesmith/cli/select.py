@@ -19,29 +19,33 @@ def select(
     context: typer.Context,
     logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.", show_default=False)],
     size: Annotated[str, typer.Option("--size", help="One number an index: M N B K.", show_default=False)],
+    problem_type: Annotated[
+        str, typer.Option("--type", help="Which problem type, where the folder has several.", show_default=False)
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback), and how long it takes.
+    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback), and expected time.
 
     Example: `tunesmith select out/logic --size 1024 1024 1 1024`
     """
     sizes = _sizes([size, *context.args])
-    library = load(logic)
-    try:
-        choices = library.choices(sizes)
-    except ValueError as error:
-        raise UserError("--size", str(error), "give one number for each index of the problem type") from error
+    with load(logic) as library:
+        try:
+            choice = library.select(*sizes, problem_type=problem_type)
+        except (TypeError, ValueError) as error:
+            raise UserError("--size", str(error), "give one number for each index: M N B K") from error
     if as_json:
-        print_json({"choices": [{"problem_type": name, **_document(choice)} for name, choice in choices.items()]})
+        print_json({"sizes": list(sizes), **_document(choice)})
     else:
-        console.print(tables.choices(sizes, choices))
+        console.print(tables.choice(sizes, choice))
 
 
 def _sizes(words: list[str]) -> tuple[int, ...]:
     try:
         sizes = tuple(int(part) for word in words for part in word.replace(",", " ").replace("x", " ").split())
     except ValueError:
-        raise UserError("--size", f"{' '.join(words)} is no list of whole numbers", "write --size 1024 1024 1 1024") from None
+        what = f"{' '.join(words)} is no list of whole numbers"
+        raise UserError("--size", what, "write --size 1024 1024 1 1024") from None
     if any(number < 1 for number in sizes):
         raise UserError("--size", f"{' '.join(words)} has a size below 1", "write --size 1024 1024 1 1024")
     return sizes

@@ -17,6 +17,7 @@ KERNELS: Registry[Kernel] = Registry(
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
         "CudaSimtGemm": "tunesmith.kernels.gemm.cuda_simt:CudaSimtGemm",
         "TritonTmaGemm": "tunesmith.kernels.gemm.triton_tma:TritonTmaGemm",
+        "Custom": "tunesmith.kernels.custom:CustomKernel",
         "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },
 )

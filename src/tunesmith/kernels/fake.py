@@ -136,14 +136,14 @@ class FakeGemm(Kernel):
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         return {
             "MacroTile": _tile(config),
-            "DepthU": config.integer("LoopUnroll"),
+            "DepthU": _unroll(config),
             "WorkGroupSize": math.prod(config.integers("WorkGroup")),
         }
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float:
         """The device's own model, in seconds: full waves of whole tiles, at an efficiency that the parameters share."""
         g = Gemm.of(problem)
-        tile, split, depth = _tile(config), config.integer("GlobalSplitU"), config.integer("LoopUnroll")
+        tile, split, depth = _tile(config), config.integer("GlobalSplitU"), _unroll(config)
         tiles = math.ceil(g.m / tile[0]) * math.ceil(g.n / tile[1]) * g.batch * split
         waves = math.ceil(tiles / target.compute_units)
         steps = math.ceil(g.k / split / depth) * depth
@@ -157,8 +157,13 @@ def _tile(config: Configuration) -> tuple[int, int]:
     return work_group[0] * thread_tile[0], work_group[1] * thread_tile[1]
 
 
+def _unroll(config: Configuration) -> int:
+    """LoopUnroll; 0, the default of the space that all families share, leaves it at 8."""
+    return config.integer("LoopUnroll") or 8
+
+
 def _local_bytes(config: Configuration) -> int:
-    return sum(_tile(config)) * config.integer("LoopUnroll") * 4 * (2 if config.flag("PrefetchGlobalRead") else 1)
+    return sum(_tile(config)) * _unroll(config) * 4 * (2 if config.flag("PrefetchGlobalRead") else 1)
 
 
 def _efficiency(config: Configuration) -> float:
@@ -167,7 +172,7 @@ def _efficiency(config: Configuration) -> float:
     best_width = 1 if elements < 16 else 2 if elements < 32 else 4
     best_unroll = 32 if elements < 16 else 16 if elements < 64 else 8
     off_width = abs(math.log2(config.integer("VectorWidth") / best_width))
-    off_unroll = abs(math.log2(config.integer("LoopUnroll") / best_unroll))
+    off_unroll = abs(math.log2(_unroll(config) / best_unroll))
     prefetch = 1.0 if config.flag("PrefetchGlobalRead") == (elements < 64) else 0.93
     return elements / (elements + 12) * float(0.9**off_width * 0.94**off_unroll * prefetch)
 

@@ -17,14 +17,25 @@ would otherwise be sent mostly what lies between them."""
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A batch of matrices in one-dimensional storage, columns (or, transposed, rows) `leading` elements apart.
+    """A batch of matrices in one-dimensional storage, columns (or, transposed, rows) of `length` elements, `leading`
+    apart.
 
     `in_place` says that `storage` is the caller's own memory, and may hold others' elements between the columns.
     """
 
     storage: Array
+    length: int
     leading: int
     in_place: bool
+
+    def fill(self, copy: Array) -> None:
+        """Take the columns over from a copy of the storage, and leave alone what lies between them."""
+        self._columns(self.storage)[...] = self._columns(copy)
+
+    def _columns(self, storage: Array) -> Array:
+        count = 1 + (storage.size - self.length) // self.leading
+        strides = (self.leading * storage.itemsize, storage.itemsize)
+        return np.lib.stride_tricks.as_strided(storage, (count, self.length), strides)
 
 
 def leading_dimension(x: Array, transposed: bool) -> int | None:
@@ -48,10 +59,11 @@ def stored(x: Array, transposed: bool) -> Stored:
     leading = leading_dimension(x, transposed)
     if leading is None:
         columns = x if transposed else x.swapaxes(1, 2)
-        return Stored(np.ascontiguousarray(columns).reshape(-1), columns.shape[2], in_place=False)
+        length = columns.shape[2]
+        return Stored(np.ascontiguousarray(columns).reshape(-1), length, length, in_place=False)
     span = 1 + sum((extent - 1) * (stride // x.itemsize) for extent, stride in zip(x.shape, x.strides, strict=True))
     storage = np.lib.stride_tricks.as_strided(x, (span,), (x.itemsize,), writeable=x.flags.writeable)
-    return Stored(storage, leading, in_place=True)
+    return Stored(storage, x.shape[2 if transposed else 1], leading, in_place=True)
 
 
 def blank(shape: tuple[int, int, int], dtype: np.dtype[Any], alignment: int) -> Array:

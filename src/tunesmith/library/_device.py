@@ -71,6 +71,6 @@ def _made_on(origin: Origin, target: Target) -> bool:
 def _say_if_another_driver(origin: Origin, target: Target) -> None:
     if origin.driver != target.driver:
         warnings.warn(
-            f"the logic was made with driver {origin.driver!r}, here is {target.driver!r}: other solutions may be faster",
+            f"the logic was made with driver {origin.driver!r}, here is {target.driver!r}; others may be faster now",
             stacklevel=2,
         )

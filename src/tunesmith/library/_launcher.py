@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,12 @@ from tunesmith.logic import Choice, Logic
 from tunesmith.records import Binary, CompiledFacts, Module, Plan, Problem, Rejection, Solution, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
+from ._arrays import Stored
+
 REMEMBERED = 1024
 """Problems whose plans are kept."""
 
-WRAP_BYTES = 1 << 18
+WRAP_BYTES = 1 << 20
 """Smaller arrays are copied into buffers that are bound already: that is quicker than binding theirs."""
 
 Storage = NDArray[Any]
@@ -68,7 +70,7 @@ class Launcher:
             choice for choice in logic.candidates(problem.sizes, problem.leading) if not self._refusal(choice, problem)
         )
 
-    def launch(self, logic: Logic, problem: Problem, reads: Mapping[str, Storage], d: Storage) -> Launched:
+    def launch(self, logic: Logic, problem: Problem, reads: Mapping[str, Storage], d: Stored) -> Launched:
         """Carry out the first choice that compiles, and wait. `reads` are A, B and, where beta is not 0, C; `d` is
         written. Raises UserError when nothing runs, LaunchError when the device fails."""
         ready = self._ready.get(problem)
@@ -76,7 +78,7 @@ class Launcher:
             if len(self._ready) >= REMEMBERED:
                 self._ready.clear()
             ready = self._ready[problem] = self._first(logic, problem)
-        wrapped = {name: self._wrap(storage) for name, storage in {**reads, "D": d}.items()}
+        wrapped = {name: self._wrap(storage) for name, storage in {**reads, "D": d.storage}.items()}
         try:
             self._carry_out(ready, {name: buffer for name, buffer in wrapped.items() if buffer is not None}, reads, d)
         finally:
@@ -91,10 +93,8 @@ class Launcher:
         if device:
             self.device.close()
 
-    def _carry_out(
-        self, ready: _Ready, wrapped: Mapping[str, Buffer], reads: Mapping[str, Storage], d: Storage
-    ) -> None:
-        sizes = {name: storage.nbytes for name, storage in {**reads, "D": d}.items() if name not in wrapped}
+    def _carry_out(self, ready: _Ready, wrapped: Mapping[str, Buffer], reads: Mapping[str, Storage], d: Stored) -> None:
+        sizes = {name: storage.nbytes for name, storage in {**reads, "D": d.storage}.items() if name not in wrapped}
         plan = ready.launched.plan
         buffers = {**self._pool.buffers({**sizes, _WORKSPACE: plan.workspace_bytes}), **wrapped}
         for name, storage in reads.items():
@@ -104,7 +104,7 @@ class Launcher:
         prepared.enqueue()
         self.device.synchronize()
         if "D" not in wrapped:
-            d.view(np.uint8)[...] = self.device.read(buffers["D"], d.nbytes)
+            d.fill(self.device.read(buffers["D"], d.storage.nbytes).view(d.storage.dtype))
 
     def _prepared(self, ready: _Ready, buffers: Mapping[str, Buffer], reusable: bool) -> Prepared:
         if reusable and ready.prepared is not None and ready.generation == self._pool.generation:

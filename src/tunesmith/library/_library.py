@@ -131,7 +131,7 @@ class Library:
         reads = {"A": made.a.storage, "B": made.b.storage}
         if made.c is not None:
             reads["C"] = made.c.storage
-        told = self._launcher.launch(self._logics[way.type], made.problem, reads, made.d.storage)
+        told = self._launcher.launch(self._logics[way.type], made.problem, reads, made.d)
         take(made)
         if self._launched:
             self._launched(told)

@@ -113,4 +113,4 @@ def _writable_in_place(call: Call, d: Array) -> bool:
 
 
 def _blank_like(d: Array) -> Stored:
-    return Stored(np.empty(d.size, d.dtype.newbyteorder("=")), d.shape[1], in_place=False)
+    return Stored(np.empty(d.size, d.dtype.newbyteorder("=")), d.shape[1], d.shape[1], in_place=False)

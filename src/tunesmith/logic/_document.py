@@ -1,4 +1,4 @@
-"""What a library logic says, as records: the file's counterpart. `docs/library-logic.md` describes the format."""
+"""What a library logic says, as records: the file's counterpart."""
 
 from __future__ import annotations
 

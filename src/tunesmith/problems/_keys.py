@@ -41,7 +41,7 @@ class Key:
 def shown(value: object) -> str:
     """A value as the file would have it, cut where it gets long."""
     text = "[" + ", ".join(map(shown, value[:9])) + "]" if isinstance(value, tuple) else str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return (text if len(text) <= 60 else text[:57] + "...") or "an empty word"
 
 
 def unknown_key(place: str, name: str, known: Iterable[str], where: str) -> UserError:
@@ -58,7 +58,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e300 < value < 1e300
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e30 < value < 1e30
 
 
 _TAKES: dict[str, Callable[[Value], bool]] = {

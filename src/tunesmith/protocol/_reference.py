@@ -68,8 +68,8 @@ def _problem_type() -> list[str]:
 
 def _phases() -> list[str]:
     rules = """A phase is a list of dicts, `parameter: [values]`. Several parameters in one dict are one step over all
-their combinations, the first varying fastest, with one winner. A parameter is named once in all phases but the first.
-One with a single value is no step, wherever it stands."""
+their combinations, the first varying fastest, with one winner. Outside of InitialSolutionParameters a parameter is
+named once. One with a single value is no step, wherever it stands."""
     return ["## Phases", _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items())), rules]
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tunesmith.devices import Found
-from tunesmith.logic import Logic, Sheet
-from tunesmith.session import Outcome, Plan, Summary
+from tunesmith.logic import Choice, Logic, Rule, Sheet
+from tunesmith.session import Comparison, Outcome, Plan, Summary
 from tunesmith.store import StepRecord
 
 from . import _text
@@ -208,3 +209,37 @@ def summary_document(found: Summary) -> dict[str, Any]:
         ],
         "cost_seconds": asdict(found.cost),
     }
+
+
+def comparison(rows: Sequence[Comparison], folder: Path) -> RenderableType:
+    """Per size: the winner, GFLOP/s with interval, NumPy's, and NumPy's time over ours with its interval."""
+    columns = ("size", "GFLOP/s", "±", "NumPy", "NumPy's time / ours", "95 %", "winner")
+    shown = table("through the library, host time, against NumPy", *columns, right=columns[1:6])
+    for one in rows:
+        ratio = one.ratio
+        speeds = (f"{one.flops / time.seconds * 1e-9:.4g}" for time in (ratio.ours, ratio.peer))
+        ours, peer = speeds
+        interval = f"{ratio.low:.2f} to {ratio.high:.2f}"
+        doubt = _text.half_width(ratio.ours)[1:]
+        shown.add_row(str(one.problem), ours, doubt, peer, f"{ratio.ratio:.2f}", interval, one.solution)
+    files = [str(path) for path in sorted(folder.rglob("*_Final.csv"))] if folder.is_dir() else []
+    logic = [str(path) for path in sorted(folder.rglob("*.yaml"))] if folder.is_dir() else [str(folder)]
+    return Group(shown, "", *(f"CSV: {path}" for path in files), *(f"logic: {path}" for path in logic))
+
+
+def choice(sizes: Sequence[int], chosen: Choice) -> RenderableType:
+    """`tunesmith select` as text."""
+    expected = _text.time(chosen.expected_seconds) if chosen.expected_seconds is not None else "not known"
+    near = "x".join(map(str, chosen.neighbour))
+    why = {
+        Rule.EXACT: "exact: this size was measured",
+        Rule.NEAREST: f"nearest: {near} was measured, {chosen.distance:.2f} octaves away",
+        Rule.FALLBACK: "fallback: nothing measured near is legal here",
+    }[chosen.rule]
+    return Group(
+        f"size      {'x'.join(map(str, sizes))}",
+        f"solution  {chosen.name}",
+        f"rule      {why}",
+        f"expected  {expected}",
+        f"kernel    {chosen.solution.kernel}: {_text.configuration(chosen.solution.configuration)}",
+    )

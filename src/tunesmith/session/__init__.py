@@ -1,8 +1,21 @@
 """A tuning run from file to logic, its forecast, what it left, and the comparison with a peer."""
 
+from ._peer import Comparison, compare_with_numpy
 from ._plan import Plan, plan
 from ._run import Group, Outcome, tune
 from ._summary import Summary, summarise
 from .compare import Ratio, compare
 
-__all__ = ["Group", "Outcome", "Plan", "Ratio", "Summary", "compare", "plan", "summarise", "tune"]
+__all__ = [
+    "Comparison",
+    "Group",
+    "Outcome",
+    "Plan",
+    "Ratio",
+    "Summary",
+    "compare",
+    "compare_with_numpy",
+    "plan",
+    "summarise",
+    "tune",
+]

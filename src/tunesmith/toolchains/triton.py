@@ -102,9 +102,16 @@ def _compile(function: Any, constants: Configuration, target: Target) -> Any:
         source = ASTSource(function, signature, constexprs, attributes)
         return triton.compile(source, target=_gpu_target(target), options=options)
     except Exception as error:  # a compiler in development: whatever it raises is this candidate's result
-        raise CompileError(
-            REASONS.get(type(error).__name__, "compiler failed"), f"{type(error).__name__}: {error}"
-        ) from error
+        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _told(error)) from error
+
+
+def _told(error: BaseException | None) -> str:
+    """The error and what caused it: Triton shows the place in the source, its cause says what is wrong there."""
+    lines = []
+    while error:
+        lines.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__
+    return "\n".join(lines)
 
 
 def _names(value: Value) -> Iterator[str]:

@@ -14,7 +14,9 @@ from tunesmith.records import Argument, Launch, OperandArgument, Plan, Problem, 
 ALIGNMENT = 256
 """Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
 REDUCTION_ITEMS = 256
-"""Work-items of a work-group that sums partial results; each sums one element of D."""
+"""Work-items of a work-group that sums partial results; each sums elements of one row of D."""
+GRID_MAX = 65_535
+"""Work-groups along y and z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ def partial_sums_bytes(gemm: Gemm, global_split: int) -> int:
     return 0 if global_split == 1 else global_split * gemm.batch * gemm.m * gemm.n * np.dtype(gemm.dtype).itemsize
 
 
+def grid(tiles: tuple[int, int], depth: int) -> tuple[int, int, int]:
+    """A work-group for each tile and each of `depth`. Kernels number tiles in one dimension, so that any shape serves;
+    two are kept where they can be, since PoCL compiles anew for a launch of 65,536 work-items or more along one."""
+    return (*tiles, depth) if tiles[1] <= GRID_MAX else (tiles[0] * tiles[1], 1, depth)
+
+
 def integers(*values: int) -> tuple[Argument, ...]:
     return tuple(ScalarArgument(value, "int32") for value in values)
 
@@ -61,7 +69,7 @@ def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument
     launch = Launch(
         module=0,
         entry="sum_of_splits",
-        grid=(-(-gemm.m * gemm.n // REDUCTION_ITEMS), 1, gemm.batch),
+        grid=(-(-gemm.m // REDUCTION_ITEMS), min(gemm.n, GRID_MAX), gemm.batch),
         work_group=(REDUCTION_ITEMS, 1, 1),
         arguments=(*_final(gemm), partial_sums, *integers(gemm.m, gemm.n)),
     )

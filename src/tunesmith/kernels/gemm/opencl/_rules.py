@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Configuration, Plan, Problem, ProblemType, Rejection, Target
+from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
 
-from ._launches import allocations
+from ._launches import GRID_MAX, REDUCTION_ITEMS, allocations
 from ._reasons import Reason
 from ._schedule import Schedule, TileLoads
 
 INT_MAX = 2**31 - 1
-GRID_DEPTH_MAX = 65_535
-"""Work-groups along z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
 UNROLLED_MAX = 2_048
 """Multiply-adds in the unrolled inner loop; beyond it compilers take minutes, and the code leaves the caches."""
 
@@ -27,21 +25,31 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
     schedule = Schedule.of(config)
     if element_bytes(problem_type) == 8 and not target.double_precision:
         yield Rejection(Reason.DOUBLE_PRECISION, f"{target.name} has none")
-    if schedule.work_items > target.max_work_group_size:
-        yield Rejection(
-            Reason.WORK_GROUP,
-            f"{schedule.work_items} work-items, the device allows {target.max_work_group_size}",
-        )
+    items = max(schedule.work_items, REDUCTION_ITEMS if schedule.global_split > 1 else 1)
+    if items > target.max_work_group_size:
+        yield Rejection(Reason.WORK_GROUP, f"{items} work-items, the device allows {target.max_work_group_size}")
     if schedule.depth != schedule.loop_unroll * schedule.local_split:
         yield Rejection(
             Reason.DEPTH,
             f"DepthU {schedule.depth} is not LoopUnroll {schedule.loop_unroll} x LocalSplitU {schedule.local_split}",
         )
-    if schedule.global_split > GRID_DEPTH_MAX:
-        yield Rejection(Reason.SPLIT, f"GlobalSplitU {schedule.global_split}, at most {GRID_DEPTH_MAX} work-groups")
+    if schedule.global_split > GRID_MAX:
+        yield Rejection(Reason.SPLIT, f"GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups")
     unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
     if unrolled > UNROLLED_MAX:
         yield Rejection(Reason.UNROLLED_CODE, f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
+
+
+def compiled(schedule: Schedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
+    """What the compiler says: how many work-items its registers allow, and the local memory it really took."""
+    for fact in facts:
+        items = {"gemm": schedule.work_items, "sum_of_splits": REDUCTION_ITEMS}.get(fact.entry, 1)
+        if fact.max_work_group_size is not None and items > fact.max_work_group_size:
+            allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
+            yield Rejection(Reason.WORK_GROUP, f"{items} work-items, {allowed}")
+        if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
+            have = f"the device has {target.local_memory_bytes}"
+            yield Rejection(Reason.LOCAL_MEMORY, f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
 
 
 def loads(tile: TileLoads) -> Iterator[Rejection]:
@@ -83,10 +91,10 @@ def problem_fits(schedule: Schedule, problem: Problem, plan: Plan, target: Targe
             yield Rejection(Reason.INDEX_RANGE, f"{name} rounded up to whole tiles is {value}, beyond 2^31 - 1")
     if tiles[0] * max(tiles[1], schedule.mapping) > INT_MAX:
         yield Rejection(Reason.GRID, f"{tiles[0]} x {tiles[1]} tiles cannot be counted in 32 bits")
-    if gemm.batch * schedule.global_split > GRID_DEPTH_MAX:
+    if gemm.batch * schedule.global_split > GRID_MAX:
         yield Rejection(
             Reason.GRID,
-            f"batch {gemm.batch} x GlobalSplitU {schedule.global_split}, at most {GRID_DEPTH_MAX} work-groups deep",
+            f"batch {gemm.batch} x GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups deep",
         )
     yield from memory_fits(problem, plan, target)
 

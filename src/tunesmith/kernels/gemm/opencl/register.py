@@ -31,7 +31,7 @@ from tunesmith.spaces import Space
 from . import _parameters as parameter
 from . import _rules as rules
 from ._guess import seconds
-from ._launches import REDUCTION_ITEMS, Workspace, integers, longs, output, partial_sums_bytes, sum_of_splits
+from ._launches import REDUCTION_ITEMS, Workspace, grid, integers, longs, output, partial_sums_bytes, sum_of_splits
 from ._reasons import Reason
 from ._render import render
 from ._schedule import Schedule
@@ -140,6 +140,11 @@ class RegisterGemm(Kernel):
                     )
         yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
 
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        yield from rules.compiled(Schedule.of(config), facts, target)
+
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (_module(config, problem_type),)
 
@@ -156,7 +161,7 @@ class RegisterGemm(Kernel):
         multiply = Launch(
             module=0,
             entry="gemm",
-            grid=(tiles[0] * tiles[1], 1, gemm.batch * split),
+            grid=grid(tiles, gemm.batch * split),
             work_group=(*schedule.work_group, 1),
             arguments=(
                 *output(gemm, split, workspace.argument(0)),

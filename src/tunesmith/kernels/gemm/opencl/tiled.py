@@ -26,7 +26,7 @@ from tunesmith.spaces import Space
 from . import _parameters as parameter
 from . import _rules as rules
 from ._guess import seconds
-from ._launches import REDUCTION_ITEMS, Workspace, integers, longs, output, partial_sums_bytes, sum_of_splits
+from ._launches import REDUCTION_ITEMS, Workspace, grid, integers, longs, output, partial_sums_bytes, sum_of_splits
 from ._reasons import Reason
 from ._render import render
 from ._schedule import Schedule, TileLoads
@@ -101,6 +101,11 @@ class TiledGemm(Kernel):
                     )
         yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
 
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        yield from rules.compiled(Schedule.of(config), facts, target)
+
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (_module(config, problem_type),)
 
@@ -115,7 +120,7 @@ class TiledGemm(Kernel):
         multiply = Launch(
             module=0,
             entry="gemm",
-            grid=(tiles[0] * tiles[1], 1, gemm.batch * split),
+            grid=grid(tiles, gemm.batch * split),
             work_group=(schedule.work_items, 1, 1),
             arguments=(
                 *output(gemm, split, sums.argument(0)),

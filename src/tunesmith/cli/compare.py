@@ -1,0 +1,41 @@
+"""`tunesmith compare DIR`: the tuned library beside NumPy's BLAS."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.report import tables
+from tunesmith.session import compare_with_numpy
+
+from ._output import Json, console, print_json
+
+
+def compare(
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or a library logic.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Compare the library with NumPy on every tuned size: blocks of calls take turns, host time on both sides.
+
+    The ratio is a fact, not a verdict: it does not change the exit code.
+
+    Example: `tunesmith compare out/quickstart`
+    """
+    if as_json:
+        rows = [
+            {
+                "problem_type": one.problem.type.name,
+                "sizes": list(one.problem.sizes),
+                "solution": one.solution,
+                "rule": one.rule,
+                "flops": one.flops,
+                **asdict(one.ratio),
+            }
+            for one in compare_with_numpy(folder)
+        ]
+        print_json({"rows": rows})
+    else:
+        console.print(tables.comparison(list(compare_with_numpy(folder)), folder))

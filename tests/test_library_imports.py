@@ -1,0 +1,37 @@
+"""What a program that only launches has to load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tunesmith
+from tunesmith.records import UserError
+
+HEAVY = {"sqlalchemy", "matplotlib", "typer", "rich", "torch", "scipy", "pydantic", "jinja2", "dask", "sklearn"}
+
+
+def _modules_after(program: str) -> set[str]:
+    command = [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_tunesmith_loads_next_to_nothing():
+    loaded = _modules_after("import tunesmith")
+    assert not {"numpy", "yaml", *HEAVY} & loaded
+    assert {name for name in loaded if name.startswith("tunesmith.")} == set()
+
+
+def test_importing_the_library_loads_nothing_heavy():
+    loaded = _modules_after("import tunesmith.library")
+    assert not HEAVY & loaded
+    assert not {"pyopencl", "tunesmith.store", "tunesmith.session", "tunesmith.logic.build"} & loaded
+
+
+def test_tunesmith_shows_its_public_names():
+    assert {"load", "UserError"} <= set(dir(tunesmith))
+    assert tunesmith.UserError is UserError
+    with pytest.raises(AttributeError, match="nothing_such"):
+        _ = tunesmith.nothing_such

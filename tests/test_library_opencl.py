@@ -1,0 +1,107 @@
+"""The library on a real device: the kernels' own sources, compiled and launched, against NumPy in double precision."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tunesmith
+from tunesmith.devices import APIS
+from tunesmith.kernels import KERNELS
+from tunesmith.library import Launched
+from tunesmith.logic import Cell, FinalTable, Origin, Rule, write_logic
+from tunesmith.logic.build import build
+from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, Target
+
+pytestmark = pytest.mark.opencl
+
+SIZES = [(16, 16, 16), (64, 48, 32), (200, 120, 70)]
+FAMILIES = ["TiledGemm", "RegisterGemm"]
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    try:
+        found = APIS["OpenCL"].find()
+    except ImportError as error:
+        pytest.skip(f"no OpenCL: {error}")
+    usable = [one.target for one in found if one.target and one.usable]
+    if not usable:
+        pytest.skip(f"no OpenCL device: {found[0].problem}")
+    return usable[0]
+
+
+def table(kind: ProblemType, target: Target) -> FinalTable:
+    """Invented times: the families take turns at being the fastest."""
+    solutions = tuple(Solution(kind, name, KERNELS[name].space(kind, target).defaults) for name in FAMILIES)
+    batch = (1,) if "Batch" in kind.indices else ()
+    problems = tuple(
+        Problem(kind, (m, n, *batch, k), (), Configuration({"alpha": 1.0, "beta": 0.0})) for m, n, k in SIZES
+    )
+    cells = {
+        (problem, solution): Cell(Outcome.OK, estimate=Estimate(t, t, t, 7))
+        for row, problem in enumerate(problems)
+        for column, solution in enumerate(solutions)
+        if (t := 1e-3 * (1 + (row + column) % 2))
+    }
+    return FinalTable(kind, problems, tuple(map(GemmOperation().flops, problems)), solutions, cells)
+
+
+def write(kind: ProblemType, target: Target, folder: Path) -> None:
+    origin = Origin.of(target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
+    write_logic(build([table(kind, target)], origin).document, folder / f"{kind.name}.yaml")
+
+
+def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, beta: float) -> None:
+    """To within what single precision can do: a few units of |A| |B|, whatever cancels."""
+    wide_a, wide_b, wide_c = (x.astype(np.float64) for x in (a, b, c))
+    bound = (np.abs(wide_a) @ np.abs(wide_b) + np.abs(wide_c)) * 2 * a.shape[-1] ** 0.5 * np.finfo(np.float32).eps
+    assert (np.abs(found - (wide_a @ wide_b + beta * wide_c)) <= bound + 1e-6).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batched", [False, True])
+def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, batched: bool):
+    for transpose_a, transpose_b in itertools.product([False, True], repeat=2):
+        write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, batched=batched), target, tmp_path)
+    random = np.random.default_rng(3)
+    unseen = [tuple(int(extent) for extent in random.integers(1, 90, 3)) for _ in range(4)] + [(1, 1, 1), (300, 1, 129)]
+    told: list[Launched] = []
+    with tunesmith.load(tmp_path, launched=told.append) as lib:
+        orders = itertools.cycle(itertools.product("CF", repeat=2))
+        # Row-major D is the problem of its transpose, so the measured (M, N, K) is n, m, k here.
+        for (n, m, k), beta in itertools.product([*SIZES, *unseen], [0.0, -0.5]):
+            lead = (3,) if batched and m < 100 else ()
+            a, b, c = (random.standard_normal((*lead, *shape)).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
+            for a_order, b_order in (next(orders), next(orders)):
+                a, b = (_in_order(x, order) for x, order in ((a, a_order), (b, b_order)))
+                close(lib.matmul(a, b, c=c, beta=beta), a, b, c, beta)
+    assert {one.choice.solution.kernel for one in told} == set(FAMILIES)
+    assert {one.choice.rule for one in told} == {Rule.EXACT, Rule.NEAREST}
+    fields = [one.problem.type.fields for one in told]
+    assert len({(f["TransposeA"], f["TransposeB"]) for f in fields}) == 4
+
+
+def _in_order(x: np.ndarray, order: str) -> np.ndarray:
+    return np.ascontiguousarray(x) if order == "C" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def test_the_callers_own_memory_serves_where_the_device_shares_it(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Wrapped whatever their size, rows further apart than they are long, and both D and its surroundings checked."""
+    monkeypatch.setattr("tunesmith.library._launcher.WRAP_BYTES", 0)
+    write(gemm_type("s", transpose_b=False), target, tmp_path)
+    m, n, k = 301, 257, 129
+    random = np.random.default_rng(4)
+    wide = np.full((m, n + 7), 5.0, np.float32)
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    with tunesmith.load(tmp_path) as lib:
+        lib.matmul(a, b, out=wide[:, :n])
+        close(wide[:, :n], a, b, np.zeros((m, n)), 0.0)
+        assert (wide[:, n:] == 5.0).all()
+        close(lib.matmul(a, b), a, b, np.zeros((m, n)), 0.0)
