@@ -101,13 +101,13 @@ def ahead_of_time(out: Path) -> None:
 
 def tune(out: Path) -> None:
     # 1: done, with something to look at (a wrong result, a drift); what it is stands in the table of outcomes below.
-    command("tune", str(EXAMPLE), "-o", str(out), "--quiet", codes=(0, 1))
+    command("tune", str(EXAMPLE), "-o", str(out), "--device", "CUDA", "--quiet", codes=(0, 1))
 
 
 def resume(out: Path) -> None:
     """The same command again measures nothing."""
     console.print(f"$ tunesmith tune {EXAMPLE.name} -o OUT --json   (again)", style="bold")
-    run = [sys.executable, "-m", "tunesmith.cli.main", "tune", str(EXAMPLE), "-o", str(out), "--json"]
+    run = [sys.executable, "-m", "tunesmith.cli.main", "tune", str(EXAMPLE), "-o", str(out), "--device", "CUDA", "--json"]
     done = json.loads(subprocess.run(run, cwd=ROOT, capture_output=True, text=True).stdout)
     console.print(f"measured {done['measured']}, found again {done['reused']}, {done['seconds']:.1f} s")
     if done["measured"]:

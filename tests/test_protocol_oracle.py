@@ -29,10 +29,11 @@ def chance(seed: int, *what: object) -> int:
 
 def world_of(draw: random.Random) -> World:
     seed, wildness = draw.randrange(1 << 30), draw.choice([0, 0, 1, 2])
+    start = {name: draw.randrange(3) for name in NAMES}
     banned = {
         ((p, draw.randrange(3)), (q, draw.randrange(3)))
         for p, q in (draw.sample(NAMES, 2) for _ in range(draw.randrange(8)))
-    }
+    } | {((p, start[p]), (p, start[p])) for p in NAMES if draw.random() < 0.15}
     inert = draw.choice(NAMES) if draw.random() < 0.3 else ""
     values = draw.choice([2, 4, 50])
 
@@ -48,7 +49,7 @@ def world_of(draw: random.Random) -> World:
         return chance(seed, "small", essence(point), number) % 10 >= wildness
 
     return World(
-        start={name: draw.randrange(3) for name in NAMES},
+        start=start,
         legal=lambda point: not any(point[p] == x and point[q] == y for (p, x), (q, y) in banned),
         admits=admits,
         time=time,

@@ -176,13 +176,14 @@ def test_a_substitute_stays_until_its_own_step() -> None:
 def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_moves_fastest() -> None:
     def needs(*legal: tuple[int, int]) -> list[tuple[object, ...]]:
         judge = FakeJudge(illegal=lambda c: "" if (c["x"], c["y"]) in legal else "no")
-        group = phases({"a": 0, "x": 0, "y": 0}, benchmark(a=[0, 1]), benchmark(x=[1, 2]), benchmark(y=[1, 2]))
+        group = phases({"a": 0, "x": 0, "y": 0}, benchmark(a=[0, 1]), benchmark(x=[1, 2]), benchmark(y=[1, 2, 3]))
         trial = run(group, Exact(same), judge).steps[0].trials[0]
         return [tuple(trial.proposal.substituted.items())]
 
     assert needs((0, 1), (1, 1), (1, 0)) == [(("x", 1),)]
     assert needs((0, 2), (1, 1)) == [(("y", 2),)]
     assert needs((1, 2), (2, 1), (2, 2)) == [(("x", 2), ("y", 1))]
+    assert needs((2, 3), (1, 3)) == [(("x", 1), ("y", 3))]
 
 
 def test_a_parameter_without_a_step_to_come_is_not_substituted() -> None:

@@ -104,11 +104,19 @@ def test_of_equals_the_incumbent_stays_and_else_the_first_wins(held: int, expect
     assert decision.incumbent_kept == (held != 0)
 
 
-def test_rounding_of_logarithms_does_not_decide() -> None:
-    """The same factors on other sizes: equal geometric means, unequal in the last place of a sum of logarithms."""
-    factors = (1.1, 1.3, 1.7)
-    times = {(1 + turn, s): 3.3 * factors[(s + turn) % 3] for turn in range(3) for s in range(3)}
-    assert [winner(times, held=held) for held in (1, 2, 3)] == [1, 2, 3]
+@pytest.mark.parametrize("held", [1, 2])
+def test_rounding_of_logarithms_does_not_decide(held: int) -> None:
+    """1 x 10 and 2 x 5 are equal; their sums of logarithms differ in the last place."""
+    times = {(1, 1): 1.0, (1, 2): 10.0, (2, 1): 2.0, (2, 2): 5.0, (3, 1): 1.0, (4, 2): 1.0}
+    assert winner(times, held=held) == held
+
+
+def test_an_incumbent_that_misses_a_size_is_not_measured_again() -> None:
+    times = {(1, 1): 1.0, (2, 1): 1.0, (2, 2): 1.0, (3, 1): 1.0, (3, 2): 1.0}
+    measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
+    decision = decide(measure, [1, 2, 3], held=1, on=(1, 2))
+    assert [config["a"] for config in measure.confirms[0][0]] == [2, 3]
+    assert (decision.winner["a"], decision.incumbent) == (2, None)
 
 
 def test_few_finalists_and_the_incumbent_are_measured_again() -> None:
@@ -197,13 +205,14 @@ def replaced(seconds: Seconds, values: Sequence[int], steps: int, seed: int, on:
 @pytest.mark.parametrize(
     ("values", "on"), [((1, 2), (1,)), ((2, 1), (1, 2, 3)), ((2, 3, 1, 4, 5), (1,)), ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2))]
 )
-def test_an_incumbent_among_equals_is_replaced_in_at_most_one_step_of_twenty(
+def test_an_incumbent_among_equals_is_rarely_replaced_however_many_challenge_it(
     values: tuple[int, ...], on: tuple[int, ...]
 ) -> None:
-    """A 95 % interval lies below zero by chance in 2.5 %; first times that are clear by chance add to it."""
-    steps = 600
+    """A 95 % interval lies below zero by chance in 2.5 %, and first times that are clear by chance add a little. The
+    best of several equals would be taken in 7 % if each had an interval to itself."""
+    steps = 800
     count = replaced(lambda c, p: 1e-3 * p.sizes[0], values, steps, seed=7, on=on)
-    assert stats.binomtest(count, steps, 0.05, alternative="greater").pvalue > 0.001, f"{count} of {steps}"
+    assert stats.binomtest(count, steps, 0.035, alternative="greater").pvalue > 0.001, f"{count} of {steps}"
 
 
 def test_the_false_alarm_rate_is_that_of_the_interval_and_not_nought() -> None:

@@ -12,7 +12,7 @@ from tunesmith.records import Binary, Module, Target
 from ._base import CompileError, Toolchain
 from ._cubin import cubin_facts
 
-REMEDY = "pip install 'cuda-core[cu13]' (or [cu12], as the driver has it)"
+REMEDY = "pip install cuda-bindings nvidia-cuda-nvrtc, of the driver's major version"
 
 
 class NvrtcToolchain(Toolchain):
