@@ -94,8 +94,8 @@ def ahead_of_time(out: Path) -> None:
     device.close()
     size = sum(len(binary.payload) for binary in binaries) / len(binaries)
     console.print(
-        f"{len(binaries)} of {len(configs)} Triton TMA configurations compiled in {compiled:.1f} s by {processes} processes "
-        f"without a GPU, loaded in {1e3 * loaded:.1f} ms each ({size / 1024:.0f} KiB)"
+        f"{len(binaries)} of {len(configs)} Triton TMA configurations compiled in {compiled:.1f} s by {processes} "
+        f"processes without a GPU, loaded in {1e3 * loaded:.1f} ms each ({size / 1024:.0f} KiB)"
     )
 
 
@@ -107,7 +107,18 @@ def tune(out: Path) -> None:
 def resume(out: Path) -> None:
     """The same command again measures nothing."""
     console.print(f"$ tunesmith tune {EXAMPLE.name} -o OUT --json   (again)", style="bold")
-    run = [sys.executable, "-m", "tunesmith.cli.main", "tune", str(EXAMPLE), "-o", str(out), "--device", "CUDA", "--json"]
+    run = [
+        sys.executable,
+        "-m",
+        "tunesmith.cli.main",
+        "tune",
+        str(EXAMPLE),
+        "-o",
+        str(out),
+        "--device",
+        "CUDA",
+        "--json",
+    ]
     done = json.loads(subprocess.run(run, cwd=ROOT, capture_output=True, text=True).stdout)
     console.print(f"measured {done['measured']}, found again {done['reused']}, {done['seconds']:.1f} s")
     if done["measured"]:

@@ -268,10 +268,19 @@ def test_an_unknown_form_names_those_that_exist():
 
 
 def test_the_tuning_space_holds_every_parameter_of_every_family():
-    union = tuning_space(NT, GPU)
+    union = tuning_space(NT, GPU, hidden=True)
     for family in families("GEMM"):
         for parameter in family.space(NT, GPU):
             assert set(parameter.values) <= set(union[parameter.name].values)
+
+
+def test_nobody_is_offered_the_family_that_only_tests_use():
+    shown = tuning_space(NT, GPU)
+    assert set(shown["KernelLanguage"].values) == {"OpenCL", "CUDA", "Triton"}
+    assert not any(parameter.name.startswith("Fake") for parameter in shown)
+    with pytest.raises(LookupError) as error:
+        family_for("GEMM", Configuration({"KernelLanguage": "Fortran"}))
+    assert "Fake" not in str(error.value)
 
 
 @pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)

@@ -214,10 +214,14 @@ def test_select_says_which_rule_answered():
     with library(logic(TYPES[0], CONFIGS, {(8, 8, 8): 1, (64, 64, 16): 2})) as lib:
         assert (lib.select(64, 64, 1, 16).name, lib.select(64, 64, 1, 16).rule) == ("S2", Rule.EXACT)
         assert (lib.select(9, 8, 1, 8).name, lib.select(9, 8, 1, 8).rule) == ("S1", Rule.NEAREST)
+        assert lib.select(9, 8, 8) == lib.select(9, 8, 1, 8), "without a batch it may be left out"
+        assert lib.measured_sizes(TYPES[0]) == ((8, 8, 8), (64, 64, 16))
+        with pytest.raises(ValueError, match="M, N, K; 2 numbers"):
+            lib.select(8, 8)
         with pytest.raises(ValueError, match="no batch"):
             lib.select(8, 8, 2, 8)
     with library(*map(logic, TYPES)) as lib:
-        assert lib.select(8, 8, 1, 8, TYPES[2].name).solution.type == TYPES[2]
+        assert lib.select(8, 8, 1, 8, problem_type=TYPES[2].name).solution.type == TYPES[2]
         with pytest.raises(ValueError, match="name one problem type of"):
             lib.select(8, 8, 1, 8)
 

@@ -2,7 +2,7 @@
 
 from ._api import Api, Found
 from ._base import Buffer, Bytes, Device, LaunchError, Prepared, Program
-from ._choice import APIS, choose, discover, environment, open_device
+from ._choice import APIS, asks_for_hidden, choose, discover, environment, open_device
 
 __all__ = [
     "APIS",
@@ -14,6 +14,7 @@ __all__ = [
     "LaunchError",
     "Prepared",
     "Program",
+    "asks_for_hidden",
     "choose",
     "discover",
     "environment",

@@ -63,6 +63,12 @@ def discover(selector: str = "", check: bool = True) -> tuple[Found, ...]:
     return tuple(sorted(checked, key=_rank))
 
 
+def asks_for_hidden(selector: str | None) -> bool:
+    """Whether this selector, or TUNESMITH_DEVICE without one, names an API that a search does not show."""
+    wanted = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
+    return wanted.partition(":")[0] in HIDDEN
+
+
 def choose(selector: str | None = None, languages: Collection[str] = ()) -> Target:
     """The device to use: by selector (`OpenCL:0:0`) or part of a name, else TUNESMITH_DEVICE, else the first usable.
 
@@ -87,9 +93,8 @@ def open_device(device: Target | str) -> Device:
         return APIS[device.api].open(device)
     api, colon, _ = device.partition(":")
     if not colon or api not in APIS:
-        raise UserError(
-            "device", f"{device!r} is no selector", f"write API:number, where API is one of {', '.join(APIS)}"
-        )
+        shown = ", ".join(name for name in APIS if name not in HIDDEN)
+        raise UserError("device", f"{device!r} is no selector", f"write API:number, where API is one of {shown}")
     found = APIS[api].find()
     for one in found:
         if one.target and one.target.selector == device:

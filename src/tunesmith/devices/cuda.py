@@ -260,7 +260,7 @@ def encoded(tensor_map: TensorMap) -> bytes:
     rank = len(tensor_map.shape)
     made = call(
         "cuTensorMapEncodeTiled",
-        driver.CUtensorMapDataType[f"CU_TENSOR_MAP_DATA_TYPE_{tensor_map.element_type}"],
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{tensor_map.element_type}"),
         rank,
         tensor_map.address,
         [driver.cuuint64_t(extent) for extent in tensor_map.shape],

@@ -23,10 +23,14 @@ KERNELS: Registry[Kernel] = Registry(
 )
 """The order counts: where a configuration leaves open which family is meant, the first that fits is taken."""
 
+HIDDEN = ("FakeGemm",)
+"""Not offered to people: for devices that a search does not show either."""
 
-def families(operation: str) -> list[Kernel]:
-    """The families that compute an operation, in the registry's order."""
-    return [kernel for kernel in map(KERNELS.__getitem__, KERNELS) if kernel.operation == operation]
+
+def families(operation: str, hidden: bool = True) -> list[Kernel]:
+    """The families that compute an operation, in the registry's order; those for people only without `hidden`."""
+    names = [name for name in KERNELS if hidden or name not in HIDDEN]
+    return [kernel for kernel in map(KERNELS.__getitem__, names) if kernel.operation == operation]
 
 
 def family_for(operation: str, config: Configuration) -> Kernel:
@@ -40,17 +44,19 @@ def family_for(operation: str, config: Configuration) -> Kernel:
         if all(config.get(name, value) == value for name, value in chosen_by.items()):
             return kernel
     asked = {name: config[name] for name in ("KernelLanguage", *_form_names(candidates)) if name in config}
-    known = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in candidates)
+    shown = families(operation, hidden=False)
+    known = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in shown)
     raise LookupError(f"no {operation} kernel for {asked}; there are {known}")
 
 
-def tuning_space(problem_type: ProblemType, target: Target | None = None) -> Space:
+def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden: bool = False) -> Space:
     """Every parameter that a tuning file may name for this type: the union over the operation's families.
 
     A parameter that several families have keeps the first one's default and meaning and lists the values of all.
+    With `hidden`, the families that only tests use are among them.
     """
     united: dict[str, Parameter] = {}
-    for kernel in families(problem_type.operation):
+    for kernel in families(problem_type.operation, hidden):
         for parameter in kernel.space(problem_type, target):
             first = united.get(parameter.name, parameter)
             united[parameter.name] = replace(first, values=_merged(first.values, parameter.values))

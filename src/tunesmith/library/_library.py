@@ -67,18 +67,20 @@ class Library:
         """The device that is used."""
         return self._launcher.device.target
 
-    def select(self, m: int, n: int, batch: int, k: int, problem_type: str = "") -> Choice:
+    def measured_sizes(self, problem_type: ProblemType) -> tuple[tuple[int, ...], ...]:
+        """The sizes that a type's logic has times of, those with natural leading dimensions; KeyError for no type."""
+        return tuple(row.sizes for row in self._logics[problem_type].document.rows if not row.leading)
+
+    def select(self, *sizes: int, problem_type: str = "") -> Choice:
         """What is launched for a problem of these sizes with natural leading dimensions, unless it does not compile.
 
-        Sizes are the problem type's, column-major as in BLAS: `matmul` of row-major arrays is the problem of the
-        transposed product, so m and n change places. `problem_type` names the type where there are several. Raises
-        ValueError for sizes or a type that do not fit, UserError when nothing is legal there.
+        One size for each index of the problem type, in its order; for a GEMM without a batch, M, N, 1, K will do as
+        well as M, N, K. They are column-major as in BLAS: `matmul` of row-major arrays is the problem of the transposed
+        product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
+        for sizes or a type that do not fit, UserError when nothing is legal there.
         """
         kind = self._named(problem_type)
-        sizes = {"M": m, "N": n, "Batch": batch, "K": k}
-        if batch != 1 and "Batch" not in kind.indices:
-            raise ValueError(f"{kind.name} has no batch, {batch} was given")
-        problem = Problem(kind, tuple(sizes[index] for index in kind.indices))
+        problem = Problem(kind, _fitting(sizes, kind))
         with self._lock:
             choice = next(self._launcher.choices(self._logics[kind], problem), None)
         if choice is None:
@@ -162,6 +164,16 @@ class Library:
         wanted = {"s": "float32", "d": "float64"}[call.precision] + (" with beta" if call.c is not None else "")
         known = ", ".join(kind.name for kind in self._logics)
         return UserError("matmul", f"no logic serves {wanted}; there are {known}", "tune a GEMM of that type")
+
+
+def _fitting(sizes: tuple[int, ...], kind: ProblemType) -> tuple[int, ...]:
+    if kind.operation == "GEMM" and "Batch" not in kind.indices and len(sizes) == 4:
+        if sizes[2] != 1:
+            raise ValueError(f"{kind.name} has no batch, {sizes[2]} was given")
+        return (*sizes[:2], sizes[3])
+    if len(sizes) != len(kind.indices):
+        raise ValueError(f"{kind.name} has the sizes {', '.join(kind.indices)}; {len(sizes)} numbers were given")
+    return sizes
 
 
 def _logic_files(folder: Path) -> Iterator[Path]:

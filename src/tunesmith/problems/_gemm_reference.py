@@ -74,7 +74,7 @@ class _Sample:
         rows, columns and matrices, thinned equally in both directions so that no macro tile is left out."""
         (m, k), n = a.shape[:2], b.shape[1]
         batch = a.shape[2] if a.ndim == 3 else 1
-        affordable = min(MOST_FLOPS / (2 * k), MOST_ELEMENTS)
+        affordable = min(MOST_FLOPS / max(2 * k, 1), MOST_ELEMENTS)
         if m * n * batch <= affordable:
             return _Sample(None, None, None)
         matrices = min(batch, 8)

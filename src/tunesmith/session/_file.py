@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tunesmith.bench import Policy
-from tunesmith.devices import choose
+from tunesmith.devices import asks_for_hidden, choose
 from tunesmith.kernels import families, tuning_space
 from tunesmith.protocol import Benchmark, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
 
 
-def read(path: Path, max_size: int | None) -> TuningFile:
-    """Read a tuning file against the parameters of all families; raises UserError."""
+def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
+    """Read a tuning file against the parameters of all families that the device may have; raises UserError."""
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
-    return read_tuning_file(path, tuning_space, derived_names, max_size)
+    space = partial(tuning_space, hidden=asks_for_hidden(selector))
+    return read_tuning_file(path, space, derived_names, max_size)
 
 
 def derived_names(problem_type: ProblemType) -> frozenset[str]:

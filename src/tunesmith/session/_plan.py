@@ -55,7 +55,7 @@ class Plan:
 
 def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Plan:
     """Forecast a tuning file. With `calibrate`, one configuration is compiled and timed (seconds on most devices)."""
-    file = read(path, max_size)
+    file = read(path, max_size, device)
     target = device_for(file, device)
     return Plan(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
 

@@ -103,13 +103,16 @@ class RecordedMeasure:
         return self._run([[cell]], round_, racing=False)[cell]
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
-        """What the store knows: the best-sampled measurement of each cell, a crash that came later above all.
+        """What the store knows of cells, a crash that came later above all.
 
-        Without `racing`, those that were stopped early do not count.
+        In a race the raced measurement answers before the full one, although it is the looser: a step that is replayed
+        must see what it saw, not what the final measured since. Without `racing`, those that were stopped early do
+        not count.
         """
         keys = dict.fromkeys(self.key(cell) for cell in cells)
+        rounds = (FULL, RACE) if racing else (RACE, FULL)
         found: dict[str, Measurement] = {}
-        for round_ in (RACE, FULL, RACE + RECHECK, FULL + RECHECK):
+        for round_ in (*rounds, *(name + RECHECK for name in rounds)):
             serving = self.store.find(keys, round_)
             found.update({key: m for key, m in serving.items() if racing or not m.raced})
         return {cell: found[self.key(cell)] for cell in cells if self.key(cell) in found}

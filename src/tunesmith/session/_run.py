@@ -71,7 +71,7 @@ def tune(
     `budget_minutes` (else the file's BudgetMinutes) stops the run when it is spent, with all that was measured kept.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything was put away.
     """
-    file = read(path, max_size)
+    file = read(path, max_size, device)
     target = device_for(file, device)
     for note in file.notes:
         observe(events.Said(note))

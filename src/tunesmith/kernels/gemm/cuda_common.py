@@ -27,7 +27,7 @@ REGISTERS_PER_BLOCK = 65536
 
 
 MOST_SPILLED_BYTES = 1024
-"""Per work-item: such a program spends its time on its own stack (Triton's ieee dot on a 128x128 tile spills 4.6 KB)."""
+"""Per work-item: such a program spends its time on its own stack (Triton's ieee dot at 128x128: 4.6 KB)."""
 
 
 def language(name: str) -> Parameter:
@@ -123,4 +123,6 @@ def useless_program(fact: CompiledFacts, tile: Tile) -> Iterator[Rejection]:
         need = f"{fact.registers} registers for each of {tile.items} work-items"
         yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
     if fact.spill_bytes and fact.spill_bytes > MOST_SPILLED_BYTES:
-        yield Rejection("spills", f"{fact.spill_bytes} bytes of a work-item live in memory, {MOST_SPILLED_BYTES} is too slow")
+        yield Rejection(
+            "spills", f"{fact.spill_bytes} bytes of a work-item live in memory, {MOST_SPILLED_BYTES} is too slow"
+        )
