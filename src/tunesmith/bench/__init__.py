@@ -3,6 +3,7 @@
 from ._bench import Bench
 from ._events import Compiled, Dispatched, Event, Measured, WorkerLost, WorkerReady
 from ._job import Bound, Job, Policy
+from ._process import Spawner, connect_to_parent
 from .statistics import Drift, drift, median_interval, paired_log_ratio
 
 __all__ = [
@@ -15,8 +16,10 @@ __all__ = [
     "Job",
     "Measured",
     "Policy",
+    "Spawner",
     "WorkerLost",
     "WorkerReady",
+    "connect_to_parent",
     "drift",
     "median_interval",
     "paired_log_ratio",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from tunesmith.devices import environment
-from tunesmith.records import Cost, Measurement, Outcome, Rejection, Target
+from tunesmith.records import Cost, Measurement, Outcome, Problem, Rejection, Target
 
 from ._compilers import Compilers, facts
 from ._events import Event
@@ -36,14 +36,17 @@ class Bench:
         workers = Workers(self._spawner, target, policy, observe)
         self._shop = Shop(target, policy, workers, Compilers(self._spawner, target, policy, observe), observe)
 
-    def run(self, groups: Sequence[Sequence[Job]], racing: bool) -> Iterator[tuple[Job, Measurement]]:
+    def run(
+        self, groups: Sequence[Sequence[Job]], racing: bool, rivals: Sequence[Mapping[Problem, float]] = ()
+    ) -> Iterator[tuple[Job, Measurement]]:
         """Measure every job once; results come as they are made, not always in the order of the jobs.
 
         With `racing`, a job that is provably slower than the best of its group on the same problem is stopped early.
+        `rivals` are what the groups have to beat from the beginning: upper ends of intervals, in seconds, by problem.
         A good result is handed out when the job after it has its own, or at the end. Raises UserError when the device
         cannot be opened.
         """
-        return Run(self._shop, groups, racing).results()
+        return Run(self._shop, groups, racing, rivals).results()
 
     def interleave(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Measure jobs of one problem against each other, in alternating blocks: sample i of all is from round i.

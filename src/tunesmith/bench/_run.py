@@ -6,10 +6,10 @@ import hashlib
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.records import Binary, Measurement, Outcome, Rejection, Target
+from tunesmith.records import Binary, Measurement, Outcome, Problem, Rejection, Target
 
 from ._compilers import Compilers, facts
 from ._events import Dispatched, Event, Measured
@@ -82,14 +82,16 @@ class Run:
     well alone, the held one may have broken the worker for it.
     """
 
-    def __init__(self, shop: Shop, groups: Sequence[Sequence[Job]], racing: bool) -> None:
+    def __init__(
+        self, shop: Shop, groups: Sequence[Sequence[Job]], racing: bool, rivals: Sequence[Mapping[Problem, float]]
+    ) -> None:
         self._shop, self._racing = shop, racing
         self._waiting = deque((group, job) for group, jobs in enumerate(groups) for job in jobs)
         self._building: list[tuple[int, Job]] = []
         self._current: Sent | None = None
         self._held: tuple[Sent, Measurement] | None = None
         self._finished: deque[tuple[Job, Measurement]] = deque()
-        self._best: dict[tuple[int, str], float] = {}
+        self._best = {(group, p.to_json()): high for group, known in enumerate(rivals) for p, high in known.items()}
 
     def results(self) -> Iterator[tuple[Job, Measurement]]:
         try:

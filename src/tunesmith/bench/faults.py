@@ -2,8 +2,12 @@
 
 The variable TUNESMITH_FAULT is `point:role:n:action` or `point:role:n:action:token`. When a process of that role
 (parent, worker, compiler) passes that point for the n-th time (from 1), the action happens: `kill` (SIGKILL to itself),
-`segfault`, `hang` or `raise`. With a token, the path of a file, it happens once in all processes together: the file
-is removed by the process that acts, and without it nobody acts. Without the variable nothing ever happens.
+`kill-parent` (to the process that started it), `segfault`, `hang` or `raise`. With a token, the path of a file, it
+happens once in all processes together: the file is removed by the process that acts, and without it nobody acts.
+Without the variable nothing ever happens.
+
+The variable TUNESMITH_PASSAGES names a file to which every passage is appended, `point role pid n`: what there is to be
+reached in a run.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Literal, NoReturn
 
 Role = Literal["parent", "worker", "compiler"]
 
-VARIABLE = "TUNESMITH_FAULT"
+VARIABLE, PASSAGES = "TUNESMITH_FAULT", "TUNESMITH_PASSAGES"
 
 POINTS = ("compiling", "probing", "verifying", "timing", "reporting", "committing", "writing")
 
@@ -36,10 +40,15 @@ def reached(point: str) -> None:
     """Mark a named point of a run. ValueError for a point that is not in POINTS."""
     if point not in POINTS:
         raise ValueError(f"no point {point!r}; there are {', '.join(POINTS)}")
-    wanted = os.environ.get(VARIABLE)
-    if not wanted:
+    wanted, passages = os.environ.get(VARIABLE), os.environ.get(PASSAGES)
+    if not (wanted or passages):
         return
     _passed[point] += 1
+    if passages:
+        with Path(passages).open("a") as file:
+            file.write(f"{point} {_role} {os.getpid()} {_passed[point]}\n")
+    if not wanted:
+        return
     at, role, count, action, *token = wanted.split(":", 4)
     if (at, role, int(count)) == (point, _role, _passed[point]) and _is_first(token):
         _ACTIONS[action](point)
@@ -59,8 +68,8 @@ def _is_first(token: list[str]) -> bool:
     return True
 
 
-def _signal(number: signal.Signals) -> Callable[[str], None]:
-    return lambda point: os.kill(os.getpid(), number)
+def _signal(number: signal.Signals, process: Callable[[], int] = os.getpid) -> Callable[[str], None]:
+    return lambda point: os.kill(process(), number)
 
 
 def _hang(point: str) -> None:
@@ -74,6 +83,7 @@ def _raise(point: str) -> NoReturn:
 
 _ACTIONS: dict[str, Callable[[str], None]] = {
     "kill": _signal(signal.SIGKILL),
+    "kill-parent": _signal(signal.SIGKILL, os.getppid),
     "segfault": _signal(signal.SIGSEGV),
     "hang": _hang,
     "raise": _raise,

@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+WIDE = 10_000
+"""Columns where there is no terminal: nothing is wrapped in a file or a pipe."""
+
+
+def _console(stderr: bool) -> Console:
+    """What is printed is other people's text (names, paths, compilers' words): no markup in it means anything."""
+    to_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if to_terminal else WIDE)
+
+
+console, messages = _console(stderr=False), _console(stderr=True)
 """Facts go to standard output; progress goes to standard error, so that a pipe gets only the facts."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]

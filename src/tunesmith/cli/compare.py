@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tunesmith.report import tables
+from tunesmith.report import documents, tables
 from tunesmith.session import compare_with_numpy
 
 from ._output import Json, console, print_json
@@ -25,17 +24,6 @@ def compare(
     Example: `tunesmith compare out/quickstart`
     """
     if as_json:
-        rows = [
-            {
-                "problem_type": one.problem.type.name,
-                "sizes": list(one.problem.sizes),
-                "solution": one.solution,
-                "rule": one.rule,
-                "flops": one.flops,
-                **asdict(one.ratio),
-            }
-            for one in compare_with_numpy(folder)
-        ]
-        print_json({"rows": rows})
+        print_json(documents.comparison(list(compare_with_numpy(folder))))
     else:
         console.print(tables.comparison(list(compare_with_numpy(folder)), folder))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 import typer
 
-from tunesmith.devices import Found, discover
-from tunesmith.report import tables
+from tunesmith.devices import discover
+from tunesmith.report import documents, tables
 
 from ._output import Json, console, print_json
 
@@ -22,18 +19,8 @@ def devices(as_json: Json = False) -> None:
     """
     found = discover()
     if as_json:
-        print_json({"devices": [_document(one) for one in found]})
+        print_json(documents.devices(found))
     else:
         console.print(tables.devices(found))
     if not any(one.usable for one in found):
         raise typer.Exit(1)
-
-
-def _document(found: Found) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "usable": found.usable,
-        "problem": found.problem,
-        "remedy": found.remedy,
-        "properties": asdict(found.target) if found.target else None,
-    }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tunesmith import session
-from tunesmith.report import tables
+from tunesmith.report import documents, tables
 
 from ._output import Device, Json, MaxSize, console, print_json
 
@@ -31,31 +30,6 @@ def plan(
     """
     made = session.plan(file, device=device, max_size=max_size, calibrate=calibrate)
     if as_json:
-        print_json(_document(made))
+        print_json(documents.plan(made))
     else:
         console.print(tables.plan(made))
-
-
-def _document(made: session.Plan) -> dict[str, Any]:
-    return {
-        "device": made.target.name,
-        "notes": list(made.notes),
-        "minutes": made.seconds / 60 if made.seconds is not None else None,
-        "groups": [
-            {
-                "name": group.name,
-                "exhaustive": group.forecast.exhaustive,
-                "enqueues_before_rejections": group.forecast.enqueues_before,
-                "enqueues": group.forecast.enqueues_after,
-                "steps": [
-                    {**asdict(before), "phase": before.phase.value, "after_rejections": {
-                        "candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors,
-                    }, "seconds": seconds}
-                    for before, after, seconds in zip(
-                        group.forecast.before, group.forecast.after, group.seconds, strict=True
-                    )
-                ],
-            }
-            for group in made.groups
-        ],
-    }  # fmt: skip

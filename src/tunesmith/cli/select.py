@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tunesmith.library import load
-from tunesmith.logic import Choice
-from tunesmith.records import UserError, thaw
-from tunesmith.report import tables
+from tunesmith.records import UserError
+from tunesmith.report import documents, tables
 
 from ._output import Json, console, print_json
 
@@ -18,7 +17,10 @@ from ._output import Json, console, print_json
 def select(
     context: typer.Context,
     logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.", show_default=False)],
-    size: Annotated[str, typer.Option("--size", help="One number an index: M N B K.", show_default=False)],
+    size: Annotated[
+        str,
+        typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K.", show_default=False),
+    ],
     problem_type: Annotated[
         str, typer.Option("--type", help="Which problem type, where the folder has several.", show_default=False)
     ] = "",
@@ -32,10 +34,10 @@ def select(
     with load(logic) as library:
         try:
             choice = library.select(*sizes, problem_type=problem_type)
-        except (TypeError, ValueError) as error:
-            raise UserError("--size", str(error), "give one number for each index: M N B K") from error
+        except ValueError as error:
+            raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
     if as_json:
-        print_json({"sizes": list(sizes), **_document(choice)})
+        print_json(documents.choice(sizes, choice))
     else:
         console.print(tables.choice(sizes, choice))
 
@@ -49,15 +51,3 @@ def _sizes(words: list[str]) -> tuple[int, ...]:
     if any(number < 1 for number in sizes):
         raise UserError("--size", f"{' '.join(words)} has a size below 1", "write --size 1024 1024 1 1024")
     return sizes
-
-
-def _document(choice: Choice) -> dict[str, Any]:
-    return {
-        "solution": choice.name,
-        "kernel": choice.solution.kernel,
-        "configuration": {name: thaw(value) for name, value in choice.solution.configuration.items()},
-        "rule": choice.rule.value,
-        "expected_seconds": choice.expected_seconds,
-        "neighbour": list(choice.neighbour),
-        "distance": choice.distance,
-    }

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.report import tables
+from tunesmith.report import documents, tables
 from tunesmith.session import Summary, summarise
 
 from ._output import Json, console, print_json
@@ -23,7 +23,7 @@ def show(
     """
     summary: Summary = summarise(folder)
     if as_json:
-        print_json(tables.summary_document(summary))
+        print_json(documents.summary(summary))
     else:
         console.print(tables.summary(summary))
     if summary.failures:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tunesmith import session
-from tunesmith.report import ProgressReport, tables
-from tunesmith.store import RunState
+from tunesmith.report import ProgressReport, documents, tables
 
-from ._output import Device, Json, MaxSize, console, print_json
+from ._output import Device, Json, MaxSize, console, messages, print_json
 
 INTERRUPTED = 130
 
@@ -38,32 +35,14 @@ def tune(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with ProgressReport(Console(stderr=True, highlight=False), quiet or as_json) as progress:
+        with ProgressReport(messages, quiet or as_json) as progress:
             outcome = session.tune(file, out, device=device, max_size=max_size, budget_minutes=budget, observe=progress)
     except KeyboardInterrupt:
-        Console(stderr=True).print(f"stopped; everything measured is in {out}, and the same command goes on from there")
+        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        print_json(_document(outcome))
+        print_json(documents.outcome(outcome))
     else:
         console.print(tables.outcome(outcome))
     if outcome.look_at:
         raise typer.Exit(1)
-
-
-def _document(outcome: session.Outcome) -> dict[str, Any]:
-    finished = outcome.state is RunState.FINISHED
-    return {
-        "finished": finished,
-        "device": outcome.target.name,
-        "selector": outcome.target.selector,
-        "seconds": outcome.seconds,
-        "measured": outcome.ledger.measured,
-        "reused": outcome.ledger.reused,
-        "cost_seconds": asdict(outcome.ledger.cost),
-        "drift": asdict(outcome.drift) if outcome.drift else None,
-        "csv": [str(group.csv) for group in outcome.groups],
-        "logic": [str(path) for path, _ in outcome.logic],
-        "winners": [row for _, logic in outcome.logic for row in tables.winner_rows(logic)],
-        "look_at": outcome.look_at,
-    }

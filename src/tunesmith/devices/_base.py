@@ -68,7 +68,12 @@ class Device(ABC):
 
     @abstractmethod
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
-        """Use a contiguous host array as a buffer without a copy, where the device shares the host's memory."""
+        """Use a contiguous host array as a buffer without a copy, where the device shares the host's memory.
+
+        It is aligned as its elements are and no better, so it serves kernels that address elements (`vload`, not
+        pointers to vectors). What the device wrote is in the array once the buffer is released. None where it cannot
+        be done; a read-only array gives a buffer that must not be written.
+        """
 
     @abstractmethod
     def load(self, binary: Binary) -> Program:

@@ -9,6 +9,7 @@ Neither arguments nor the exact grid matter. So a kernel launched once anywhere 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,14 +52,21 @@ class _Memory:
     handle: Any
     root: Any
     offset: int = 0
+    host_bytes: int = 0
+    """Where it is a host array's memory: how much of it the host reads once it is released."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A built program with the facts of its entries."""
+    """A built program with the facts of its entries, and kernel objects that no prepared plan uses any more.
+
+    PyOpenCL takes about half a millisecond to make a kernel object and 3 us to set an argument, so a library that binds
+    new arrays at every call uses the objects again: those of the same launch have all but their memory set.
+    """
 
     program: Any
     facts: Mapping[str, CompiledFacts]
+    free: dict[Launch, list[Any]]
 
 
 class OpenCL(Api):
@@ -132,20 +140,22 @@ class OpenCLDevice(Device):
         return data
 
     def wrap(self, array: NDArray[Any]) -> _Memory | None:
-        """None on a GPU, and for an array that is empty, not contiguous, read-only or not aligned as kernels expect."""
-        fits = array.flags.c_contiguous and array.flags.writeable and array.nbytes > 0
-        if self.target.kind != "CPU" or not fits or array.ctypes.data % self.alignment:
+        """None on a GPU, and for an array that is empty, not contiguous or not aligned as its elements are."""
+        fits = array.flags.c_contiguous and array.flags.aligned and array.nbytes > 0
+        if self.target.kind != "CPU" or not fits:
             return None
+        writeable = array.flags.writeable
+        access = cl.mem_flags.READ_WRITE if writeable else cl.mem_flags.READ_ONLY
         with _Launching():
-            handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
-        return _Memory(handle, handle)
+            handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
+        return _Memory(handle, handle, host_bytes=array.nbytes if writeable else 0)
 
     def load(self, binary: Binary) -> _Loaded:
         try:
             program = build(self._context, binary.payload)
         except CompileError as error:
             raise LaunchError("program does not load", error.log) from error
-        return _Loaded(program, {facts.entry: facts for facts in binary.facts})
+        return _Loaded(program, {facts.entry: facts for facts in binary.facts}, {})
 
     def prepare(
         self, plan: Plan, programs: Sequence[_Loaded], operands: Mapping[str, _Memory], workspace: _Memory | None
@@ -153,7 +163,7 @@ class OpenCLDevice(Device):
         bind = _Binding(self, operands, workspace)
         with _Launching():
             commands = tuple(self._command(step, programs, bind) for step in plan.steps)
-        return _Prepared(commands, bind.used, self._running)
+        return _Prepared(commands, bind, self._running)
 
     def time(self, executions: Sequence[Prepared]) -> float:
         first: Any = None
@@ -179,7 +189,16 @@ class OpenCLDevice(Device):
         self._settle()
         for buffer in buffers:
             with suppress(cl.Error):
+                if buffer.host_bytes:
+                    self._show_host(buffer)
                 buffer.handle.release()
+
+    def _show_host(self, buffer: _Memory) -> None:
+        """OpenCL lets a driver keep its own copy of a host array until the host maps it; PoCL and Intel keep none."""
+        shape, element = (buffer.host_bytes,), np.dtype(np.uint8)
+        mapped, _ = cl.enqueue_map_buffer(self._queue, buffer.handle, cl.map_flags.READ, 0, shape, element)
+        mapped.base.release(self._queue)
+        self._queue.finish()
 
     def close(self) -> None:
         self._settle()
@@ -195,10 +214,10 @@ class OpenCLDevice(Device):
             return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
-        # A kernel object holds its arguments, so each prepared launch has its own.
-        kernel = cl.Kernel(loaded.program, step.entry)
+        kernel, is_new = bind.kernel(loaded, step)
         for place, argument in enumerate(step.arguments):
-            kernel.set_arg(place, bind.argument(argument))
+            if is_new or isinstance(argument, OperandArgument | WorkspaceArgument):
+                kernel.set_arg(place, bind.argument(argument))
         size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
         return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
 
@@ -219,6 +238,15 @@ class _Binding:
     def __init__(self, device: OpenCLDevice, operands: Mapping[str, _Memory], workspace: _Memory | None) -> None:
         self._device, self._operands, self._workspace = device, operands, workspace
         self.used: list[Any] = []
+        self.kernels: list[tuple[list[Any], Any]] = []
+
+    def kernel(self, loaded: _Loaded, launch: Launch) -> tuple[Any, bool]:
+        """A kernel object for this plan alone, since it holds its arguments; and whether it has none yet."""
+        free = loaded.free.setdefault(launch, [])
+        is_new = not free
+        kernel = cl.Kernel(loaded.program, launch.entry) if is_new else free.pop()
+        self.kernels.append((free, kernel))
+        return kernel, is_new
 
     def operand(self, name: str) -> Any:
         self.used.append(self._operands[name].handle)
@@ -249,9 +277,10 @@ class _Binding:
 class _Prepared(Prepared):
     """Commands ready to be enqueued; each returns its event. It is kept in `running` until the device has waited."""
 
-    def __init__(self, commands: tuple[Callable[[], Any], ...], used: list[Any], running: set[_Prepared]) -> None:
+    def __init__(self, commands: tuple[Callable[[], Any], ...], bound: _Binding, running: set[_Prepared]) -> None:
         self.commands = commands
-        self._used, self._running = used, running
+        self._used, self._running = bound.used, running
+        weakref.finalize(self, _give_back, bound.kernels).atexit = False
 
     def enqueue(self) -> None:
         self._running.add(self)
@@ -260,6 +289,11 @@ class _Prepared(Prepared):
                 command()
         except cl.Error as error:
             raise _refused(error, poisoned=False) from error
+
+
+def _give_back(kernels: Sequence[tuple[list[Any], Any]]) -> None:
+    for free, kernel in kernels:
+        free.append(kernel)
 
 
 class _Launching:

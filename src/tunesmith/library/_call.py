@@ -13,6 +13,9 @@ from ._arrays import Array, blank
 PRECISIONS = {"float32": "s", "float64": "d"}
 """Tensile's letters for NumPy's data types."""
 
+_NATIVE = frozenset(map(np.dtype, PRECISIONS))
+"""What needs no second look: `dtype.name` costs more than the rest of a small call's checks."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -36,7 +39,7 @@ class Call:
 
     @property
     def precision(self) -> str:
-        return PRECISIONS[self.out.dtype.name]
+        return "s" if self.out.dtype.itemsize == 4 else "d"
 
     def matrix(self, place: int) -> Call:
         """One matrix of the batch by itself."""
@@ -89,6 +92,9 @@ def _batch(x: Array, length: int) -> Array:
 
 
 def _data_type(given: dict[str, Array]) -> np.dtype[Any]:
+    first, *others = (array.dtype for array in given.values())
+    if first in _NATIVE and all(other is first for other in others):
+        return first
     names = {name: array.dtype.newbyteorder("=").name for name, array in given.items()}
     if len(set(names.values())) > 1:
         said = ", ".join(f"{name} is {dtype}" for name, dtype in names.items())

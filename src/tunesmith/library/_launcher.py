@@ -78,7 +78,8 @@ class Launcher:
             if len(self._ready) >= REMEMBERED:
                 self._ready.clear()
             ready = self._ready[problem] = self._first(logic, problem)
-        wrapped = {name: self._wrap(storage) for name, storage in {**reads, "D": d.storage}.items()}
+        read_only = {name: _read_only(storage) for name, storage in reads.items()}
+        wrapped = {name: self._wrap(storage) for name, storage in {**read_only, "D": d.storage}.items()}
         try:
             self._carry_out(ready, {name: buffer for name, buffer in wrapped.items() if buffer is not None}, reads, d)
         finally:
@@ -171,6 +172,13 @@ class Launcher:
             binary = toolchain.compile(module, self.device.target)
             self._programs[digest] = self.device.load(binary), binary
         return self._programs[digest]
+
+
+def _read_only(storage: Storage) -> Storage:
+    """So wrapped, the device need not show the host what it cannot have written."""
+    view = storage.view()
+    view.flags.writeable = False
+    return view
 
 
 class _Pool:

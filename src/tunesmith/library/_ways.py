@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -62,13 +63,16 @@ def bound(call: Call, way: Way) -> Bound:
         sizes["K"] if fields.flag("TransposeA") else sizes["M"],
         sizes["N"] if fields.flag("TransposeB") else sizes["K"],
     )
-    problem = Problem(
-        way.type,
-        tuple(sizes[index] for index in way.type.indices),
-        () if leading == natural else leading,
-        Configuration({"alpha": call.alpha, "beta": call.beta}),
-    )
+    shape = tuple(sizes[index] for index in way.type.indices)
+    problem = _problem(way.type, shape, () if leading == natural else leading, call.alpha, call.beta)
     return Bound(problem, of_a, of_b, of_c, of_d, d)
+
+
+@lru_cache(maxsize=1024)
+def _problem(
+    kind: ProblemType, sizes: tuple[int, ...], leading: tuple[int, ...], alpha: float, beta: float
+) -> Problem:
+    return Problem(kind, sizes, leading, Configuration({"alpha": alpha, "beta": beta}))
 
 
 def take(result: Bound) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 SECONDS = 20.0
 """Limit for the exact solution; sets of a few hundred sizes and solutions take well under a second."""
@@ -17,6 +16,9 @@ def cover(times: NDArray[np.float64], tolerance: float) -> list[int]:
     finite time. A set cover by integer programming. Among smallest sets, small mean losses win. Where the limit of
     time runs out the winners of all rows are kept.
     """
+    # Imported here since SciPy takes longer to load than a command that needs no cover takes to run.
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     losses = np.log(times / times.min(axis=1, keepdims=True))
     enough = losses <= np.log1p(tolerance)
     # Below 1 over the number of columns in sum, so that speed never buys an extra solution.

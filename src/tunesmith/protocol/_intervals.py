@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-
 RESOLUTION = 1e-9
 """Log ratios below this are rounding, not time: no clock resolves one part in a thousand million."""
 
@@ -17,6 +15,9 @@ def paired_interval(differences: Sequence[float], confidence: float) -> tuple[fl
 
     One pair says nothing about its own doubt, so its interval is everything.
     """
+    # Imported here since SciPy takes longer to load than a command that needs no interval takes to run.
+    from scipy.special import stdtrit
+
     count = len(differences)
     if count < 2:
         return -math.inf, math.inf

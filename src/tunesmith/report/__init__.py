@@ -1,6 +1,6 @@
-"""What a person sees: tables of what is known, and progress while it is being found out."""
+"""What a person sees: tables and JSON documents of what is known, and progress while it is being found out."""
 
-from . import tables
+from . import documents, tables
 from .progress import ProgressReport
 
-__all__ = ["ProgressReport", "tables"]
+__all__ = ["ProgressReport", "documents", "tables"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.records import Configuration, Estimate, value_text
+from tunesmith.records import Configuration, Cost, Estimate, value_text
 
 
 def duration(seconds: float) -> str:
@@ -41,3 +41,9 @@ def size(count: int) -> str:
 def configuration(config: Configuration) -> str:
     """`WorkGroup=16x16x1 ThreadTile=4x4`."""
     return " ".join(f"{name}={value_text(value)}" for name, value in config.items())
+
+
+def cost(spent: Cost) -> str:
+    """Wall time by what it was spent on."""
+    parts = (("compiling", spent.compile), ("verifying", spent.verify), ("timing", spent.timing))
+    return ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts)

@@ -60,11 +60,15 @@ class ProgressReport:
         self._console, self._quiet, self._clock = console, quiet, clock
         self._state = _State(began=clock())
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), console=console
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            console=console,
         )
         self._task: TaskID = self._bar.add_task("", total=None)
         self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=4, transient=True)
         self._last_line = clock()
+        self._said: set[str] = set()
 
     def __enter__(self) -> ProgressReport:
         if self._shows_live:
@@ -106,7 +110,7 @@ class ProgressReport:
             case Compiled(waiting=waiting):
                 state.compiling = waiting
             case WorkerLost(cause=cause, stage=stage):
-                self._say(f"a {stage} process was lost ({cause}); a fresh one goes on")
+                self._say_once(f"a process was lost while {stage} ({cause}); a fresh one goes on")
         self._line_now_and_then()
 
     def _measured(self, event: events.CellMeasured) -> None:
@@ -117,12 +121,18 @@ class ProgressReport:
         if event.rate and measurement.estimate and (state.best is None or event.rate > state.best[0]):
             state.best = (event.rate, event.solution, measurement.estimate)
         if measurement.outcome is Outcome.WRONG_RESULT:
-            self._say(f"wrong result: {event.problem}: {measurement.detail}")
+            self._say_once(f"wrong result: {measurement.reason}", f", first at {event.problem}: {measurement.detail}")
 
     def _say(self, text: str) -> None:
         if not self._quiet:
             self._console.print(text, highlight=False)
             self._last_line = self._clock()
+
+    def _say_once(self, what: str, example: str = "") -> None:
+        """What may happen a thousand times is said the first time; from then on it is in the counts."""
+        if what not in self._said:
+            self._said.add(what)
+            self._say(what + example)
 
     def _line_now_and_then(self) -> None:
         now = self._clock()

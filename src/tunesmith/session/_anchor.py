@@ -18,47 +18,56 @@ SECONDS_BETWEEN = 60.0
 class Anchor:
     """Before, during (at the end of a step, at most once a minute) and after a run: the first cell that ran.
 
-    Each visit is committed under a round of its own, so a run that goes on later adds to the same series.
+    Each visit is committed under a round of its own. A run that goes on later adds to the same series and judges all
+    of it, since its tables mix what was measured then and now.
     """
 
     def __init__(self, observe: events.Observer, clock: Callable[[], float] = time.monotonic) -> None:
         self._observe, self._clock = observe, clock
-        self._cell: Cell | None = None
-        self._measure: RecordedMeasure | None = None
-        self._first: Estimate | None = None
-        self._visits, self._last, self._measured_then = 0, 0.0, 0
-        self.worst: Drift | None = None
+        self._chosen: tuple[RecordedMeasure, Cell] | None = None
+        self._series: list[Estimate | None] = []
+        self._last, self._measured_then = 0.0, 0
 
     def after_step(self, result: StepResult, measure: RecordedMeasure) -> None:
         """Choose the anchor when there is none yet, else visit it when it is time."""
-        if self._cell is None:
-            self._cell = next(iter(result.table.cells), None)
-            self._measure = measure
+        if self._chosen is None:
+            self._choose(result, measure)
             self.visit()
         elif self._clock() - self._last >= SECONDS_BETWEEN:
             self.visit()
 
     def visit(self) -> None:
         """Measure the anchor once more, unless nothing new was measured since the last time."""
-        if self._cell is None or self._measure is None or self._measure.ledger.measured == self._measured_then:
+        if self._chosen is None:
             return
-        measurement = self._measure.again(self._cell, f"anchor/{self._next_visit()}")
-        self._last, self._measured_then = self._clock(), self._measure.ledger.measured
-        if not measurement.estimate:
+        measure, cell = self._chosen
+        if measure.ledger.measured == self._measured_then:
             return
-        self._first = self._first or measurement.estimate
-        seen = drift(self._first, measurement.estimate)
-        if self._visits > 1:
-            self._observe(events.DriftSeen(seen.ratio, seen.alarm))
-            if self.worst is None or abs(seen.ratio - 1) > abs(self.worst.ratio - 1):
-                self.worst = seen
+        self._series.append(measure.again(cell, _round(len(self._series))).estimate)
+        self._last, self._measured_then = self._clock(), measure.ledger.measured
+        if len(self._changes) > 1 and self._series[-1]:
+            self._observe(events.DriftSeen(self._changes[-1].ratio, self._changes[-1].alarm))
 
-    def _next_visit(self) -> int:
-        assert self._cell is not None
-        assert self._measure is not None
-        key = self._measure.key(self._cell)
-        while earlier := self._measure.store.find([key], f"anchor/{self._visits}"):
-            self._first = self._first or earlier[key].estimate
-            self._visits += 1
-        self._visits += 1
-        return self._visits - 1
+    @property
+    def worst(self) -> Drift | None:
+        """The largest change since the first visit; None before the second."""
+        return max(self._changes[1:], key=lambda seen: abs(seen.ratio - 1), default=None)
+
+    @property
+    def _changes(self) -> list[Drift]:
+        """Every visit that ran against the first that did."""
+        ran = [estimate for estimate in self._series if estimate]
+        return [drift(ran[0], estimate) for estimate in ran]
+
+    def _choose(self, result: StepResult, measure: RecordedMeasure) -> None:
+        cell = next(iter(result.table.cells), None)
+        if cell is None:
+            return
+        self._chosen = measure, cell
+        key = measure.key(cell)
+        while earlier := measure.store.find([key], _round(len(self._series))):
+            self._series.append(earlier[key].estimate)
+
+
+def _round(visit: int) -> str:
+    return f"anchor/{visit}"

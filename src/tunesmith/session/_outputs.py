@@ -11,7 +11,7 @@ from tunesmith.logic import NOT_MEASURED, Cell, FinalTable, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
 from tunesmith.protocol import Fork, Phases, StepResult
-from tunesmith.records import Configuration, Measurement, Outcome, Problem, Solution
+from tunesmith.records import Configuration, Measurement, Outcome, Problem, Solution, value_text
 from tunesmith.store import StepRecord, Winner
 
 from ._judge import FamilyJudge
@@ -71,7 +71,7 @@ def step_record(
         survivors=len(result.after),
         candidates=result.candidates,
         problems=len(problems) if result.trials else 0,
-        rejected=dict(result.rejected),
+        rejected=result.rejected + _cells_rejected(measure, tried, problems),
         failed=_failures(measure, tried, problems),
         winners=tuple(
             Winner(
@@ -83,8 +83,14 @@ def step_record(
             if trial.decision
         ),
         ties=sum(bool(trial.decision and trial.decision.ties) for trial in decided),
+        dropped=tuple(f"{_values(one.lineage.fixed)}: {one.rejection}" for one in result.dropped),
+        notes=result.notes,
         seconds=seconds,
     )
+
+
+def _values(config: Configuration) -> str:
+    return " ".join(f"{name}={value_text(value)}" for name, value in config.items()) or "the only lineage"
 
 
 def _chosen(candidates: Iterable[tuple[Configuration, Configuration]], winner: Configuration) -> Configuration:
@@ -105,6 +111,18 @@ def _failures(
 ) -> Mapping[str, int]:
     known = measure.lookup(_legal(measure.judge, configs, problems))
     return Counter(f"{m.outcome.value}: {m.reason}" for m in known.values() if failed(m))
+
+
+def _cells_rejected(
+    measure: RecordedMeasure, configs: Iterable[Configuration], problems: tuple[Problem, ...]
+) -> Counter[str]:
+    """Cells of legal candidates that are illegal all the same: at this size, or once compiled."""
+    judge, configs = measure.judge, tuple(configs)
+    refused = (judge.rejections_for(config, problem) for config in configs for problem in problems)
+    compiled = measure.lookup(_legal(judge, configs, problems)).values()
+    return Counter(reasons[0].reason for reasons in refused if reasons) + Counter(
+        m.reason for m in compiled if m.outcome is Outcome.REJECTED
+    )
 
 
 def _cell(judge: FamilyJudge, config: Configuration, problem: Problem, known: Mapping[ConfigCell, Measurement]) -> Cell:

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tunesmith.library import Launched, Library, load
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Problem, ProblemType, UserError
+from tunesmith.records import Problem, UserError
 
+from ._arrays import row_major
 from .compare import Ratio, compare
 
 MOST_SETS = 64
@@ -51,29 +50,11 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
 
 def _compare(library: Library, problem: Problem, launched: list[Launched]) -> Comparison:
     random = np.random.default_rng(0)
-    one = _arrays(problem, random)
-    count = math.ceil(2 * library.target.last_level_cache_bytes / sum(array.nbytes for array in one))
-    sets = [one, *(_arrays(problem, random) for _ in range(min(max(count, 2), MOST_SETS) - 1))]
-    ours = [partial(library.matmul, a, b, out=out) for a, b, out in sets]
-    peer = [partial(np.matmul, a, b, out=out) for a, b, out in sets]
+    one = row_major(problem, random)
+    count = math.ceil(2 * library.target.last_level_cache_bytes / sum(x.nbytes for x in one.storage.values()))
+    sets = [one, *(row_major(problem, random) for _ in range(min(max(count, 2), MOST_SETS) - 1))]
+    ours = [partial(library.matmul, each.a, each.b, out=each.out) for each in sets]
+    peer = [partial(np.matmul, each.a, each.b, out=each.out) for each in sets]
     ratio = compare(ours, peer)
     flops = OPERATIONS["GEMM"].flops(problem)
     return Comparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)
-
-
-def _arrays(problem: Problem, random: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Row-major a, b and out for which `matmul` is this column-major problem: the transposed product, so that b is the
-    problem's A. A transposed operand is a transposed view."""
-    kind: ProblemType = problem.type
-    m, n, k = (problem.size(index) for index in ("M", "N", "K"))
-    batch = (problem.size("Batch"),) if "Batch" in kind.indices else ()
-    dtype = {"s": np.float32, "d": np.float64}[kind.fields.word("DataType")]
-
-    def matrix(rows: int, columns: int, transposed: bool) -> NDArray[Any]:
-        shape = (*batch, columns, rows) if transposed else (*batch, rows, columns)
-        values = random.uniform(-1, 1, shape).astype(dtype)
-        return np.swapaxes(values, -1, -2) if transposed else values
-
-    a = matrix(n, k, kind.fields.flag("TransposeB"))
-    b = matrix(k, m, kind.fields.flag("TransposeA"))
-    return a, b, np.empty((*batch, n, m), dtype)

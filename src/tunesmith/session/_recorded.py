@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.bench import Bench, Bound, Job, Policy
@@ -73,16 +75,15 @@ class RecordedMeasure:
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
         """Every cell once; see `protocol.Measure`."""
-        cells = [(config, problem) for group in groups for config in group for problem in problems]
-        legal = self._legal(dict.fromkeys(cells))
+        grouped = [self._legal(_cells(group, problems)) for group in groups]
+        legal = list(dict.fromkeys(cell for group in grouped for cell in group))
         known = self.lookup(legal, racing)
         self.ledger.reused += len(known)
-        missing = [cell for cell in legal if cell not in known]
-        self._begin(len(legal), len(legal) - len(missing))
-        if missing:
-            lacking = set(missing)
-            grouped = [[c for c in _cells(group, problems) if c in lacking] for group in groups]
-            known.update(self._run([group for group in grouped if group], RACE if racing else FULL, racing))
+        self._begin(len(legal), len(known))
+        if len(known) < len(legal):
+            self._run(self._races(grouped, known), RACE if racing else FULL, racing)
+            # The store has the last word, as it will have when this step is replayed: another run may write to it too.
+            known = self.lookup(legal, racing)
         return Table({cell: m.estimate for cell, m in known.items() if m.ok and m.estimate})
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
@@ -98,9 +99,10 @@ class RecordedMeasure:
     def again(self, cell: Cell, round_: str) -> Measurement:
         """One cell once more under a round of its own (the anchor)."""
         found = self.store.find([self.key(cell)], round_)
-        if found:
-            return next(iter(found.values()))
-        return self._run([[cell]], round_, racing=False)[cell]
+        if not found:
+            self._run([_Race((cell,))], round_, racing=False)
+            found = self.store.find([self.key(cell)], round_)
+        return found[self.key(cell)]
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
         """What the store knows of cells, a crash that came later above all.
@@ -141,17 +143,32 @@ class RecordedMeasure:
     def _begin(self, cells: int, reused: int) -> None:
         self.observe(events.BatchBegan(self.purpose, cells, reused))
 
-    def _run(self, groups: Sequence[Sequence[Cell]], round_: str, racing: bool) -> dict[Cell, Measurement]:
-        by_key = {self.key(cell): cell for group in groups for cell in group}
-        jobs = [[self._job(cell) for cell in {self.key(cell): cell for cell in group}.values()] for group in groups]
-        done: dict[Cell, Measurement] = {}
-        for job, measurement in self.bench.run(jobs, racing):
-            cell = by_key[job.key]
-            self._commit([(cell, measurement)], round_ + RECHECK if cell in done else round_)
-            done[cell] = measurement
+    def _races(self, groups: Sequence[Sequence[Cell]], known: Mapping[Cell, Measurement]) -> list[_Race]:
+        """What is not known of each group, with what is known as its rivals.
+
+        A cell of several groups, which may lose in one and win in another, goes by itself: it is measured once, and
+        not stopped.
+        """
+        times = Counter(cell for group in groups for cell in set(group))
+        shared = [_Race((cell,)) for cell, count in times.items() if count > 1 and cell not in known]
+        races = [
+            _Race(
+                tuple(dict.fromkeys(cell for cell in group if times[cell] == 1 and cell not in known)),
+                _fastest((cell[1], known[cell]) for cell in group if cell in known),
+            )
+            for group in groups
+        ]
+        return [race for race in (*shared, *races) if race.cells]
+
+    def _run(self, races: Sequence[_Race], round_: str, racing: bool) -> None:
+        """Measure and commit; a second result for a cell (it broke the worker for another) is committed beside."""
+        by_key = {self.key(cell): cell for race in races for cell in race.cells}
+        jobs = [[self._job(cell) for cell in {self.key(cell): cell for cell in race.cells}.values()] for race in races]
+        done: set[str] = set()
+        for job, measurement in self.bench.run(jobs, racing, [race.rivals for race in races]):
+            self._commit([(by_key[job.key], measurement)], round_ + RECHECK if job.key in done else round_)
+            done.add(job.key)
             self._check_budget()
-        same = {self.key(cell): m for cell, m in done.items()}
-        return {cell: same[self.key(cell)] for group in groups for cell in group if self.key(cell) in same}
 
     def _interleave(self, cells: Sequence[Cell]) -> dict[Cell, Measurement]:
         by_key = {self.key(cell): cell for cell in cells}
@@ -165,7 +182,7 @@ class RecordedMeasure:
             ordered = list(by_key.values())
             measured = self.bench.interleave([self._job(cell) for cell in ordered])
             self._commit(list(zip(ordered, measured, strict=True)), round_)
-            found = {self.key(cell): m for cell, m in zip(ordered, measured, strict=True)}
+            found = self.store.find(by_key, round_)
         return {cell: found[self.key(cell)] for cell in cells}
 
     def _job(self, cell: Cell) -> Job:
@@ -204,6 +221,7 @@ class RecordedMeasure:
         ]
         reached("committing")
         self.store.commit(entries)
+        reached("committing")
         for (config, problem), measurement in done:
             self.ledger.add(measurement.cost)
             rate = self.judge.work(problem) / measurement.estimate.seconds if measurement.estimate else None
@@ -214,8 +232,25 @@ class RecordedMeasure:
             raise OutOfBudgetError
 
 
+@dataclass(frozen=True)
+class _Race:
+    """Cells that compete, and what they have to beat: seconds by problem."""
+
+    cells: tuple[Cell, ...]
+    rivals: Mapping[Problem, float] = field(default_factory=dict)
+
+
 def _cells(group: Sequence[Configuration], problems: Sequence[Problem]) -> Iterator[Cell]:
     return ((config, problem) for config in group for problem in problems)
+
+
+def _fastest(known: Iterable[tuple[Problem, Measurement]]) -> dict[Problem, float]:
+    """The smallest upper end of an interval for each problem that anything ran on."""
+    best: dict[Problem, float] = {}
+    for problem, measurement in known:
+        if measurement.ok and measurement.estimate:
+            best[problem] = min(best.get(problem, math.inf), measurement.estimate.high)
+    return best
 
 
 def failed(measurement: Measurement) -> bool:

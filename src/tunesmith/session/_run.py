@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tunesmith.bench.faults import reached
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import FinalTable, Logic, Origin, write_logic
 from tunesmith.logic.build import build
-from tunesmith.protocol import Phases, Result, StepResult, TuningFile, run
+from tunesmith.protocol import Phases, Result, StepResult, TuningFile, run, step_names
 from tunesmith.records import Problem, ProblemType, Solution, Target
 from tunesmith.store import RunEnd, RunStart, RunState, Store
 
@@ -25,6 +25,7 @@ from ._file import device_for, policy_of, read
 from ._judge import FamilyJudge
 from ._outputs import group_name, step_record, table_of, write_step
 from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
+from ._watch import watch
 
 STORE, TABLES, LOGIC, CACHE = "measurements.sqlite", "tables", "logic", "cache"
 """What lies in a run's folder."""
@@ -43,7 +44,8 @@ class Group:
 
 @dataclass
 class Outcome:
-    """What a run came to. `look_at` are sentences about what a person should see; without any, all went well."""
+    """What a run came to. `failed` counts by outcome and reason what was tried and did not run right. `look_at` are
+    sentences about what a person should see; without any, all went well."""
 
     target: Target
     folder: Path
@@ -51,6 +53,7 @@ class Outcome:
     groups: list[Group] = field(default_factory=list)
     logic: list[tuple[Path, Logic]] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
+    failed: Counter[str] = field(default_factory=Counter)
     drift: Drift | None = None
     seconds: float = 0.0
     look_at: list[str] = field(default_factory=list)
@@ -119,6 +122,9 @@ class _Session:
             self._group(phases, anchor)
         anchor.visit()
         self._drifted(anchor.worst)
+        if failed := self.outcome.failed:
+            said = ", ".join(f"{why} ({count})" for why, count in failed.most_common())
+            self.outcome.look_at.append(f"some did not run right: {said}; `tunesmith show` gives examples")
         self._write_logic()
 
     def _group(self, phases: Phases, anchor: Anchor) -> None:
@@ -168,6 +174,7 @@ class _Session:
             reached("writing")
             write_logic(logic.document, path)
             self.outcome.logic.append((path, Logic.load(path)))
+        self.outcome.look_at += watch([path for path, _ in self.outcome.logic], self.outcome.folder / CACHE)
 
     @property
     def _tables(self) -> Path:
@@ -184,18 +191,25 @@ class _Steps:
     anchor: Anchor
 
     def __post_init__(self) -> None:
-        self._began = time.monotonic()
+        self._names = step_names(self.phases)
         self._number = 0
+        self._next()
 
     def ended(self, result: StepResult) -> None:
         seconds = time.monotonic() - self._began
         self._number += 1
         session = self.session
         write_step(session._tables, self.phases, result, self.measure)
-        session.store.record_step(session.run_id, step_record(self.phases, self._number, result, self.measure, seconds))
+        record = step_record(self.phases, self._number, result, self.measure, seconds)
+        session.store.record_step(session.run_id, record)
+        session.outcome.failed.update(record.failed)
         session.observe(events.StepEnded(result, seconds))
         self.anchor.after_step(result, self.measure)
+        self._next()
+
+    def _next(self) -> None:
         self._began = time.monotonic()
+        self.measure.purpose = "".join(self._names[self._number : self._number + 1])
 
 
 def _logic(target: Target, groups: list[Group]) -> Logic:

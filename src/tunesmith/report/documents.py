@@ -1,0 +1,171 @@
+"""The same facts as JSON objects: a function a command. `docs/json.md` explains every key, and a test holds it to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tunesmith.devices import Found
+from tunesmith.logic import Choice, Logic, Sheet
+from tunesmith.protocol import StepForecast
+from tunesmith.records import Configuration, thaw
+from tunesmith.session import Comparison, GroupPlan, Outcome, Plan, Summary
+from tunesmith.store import RunState, StepRecord
+
+Document = dict[str, Any]
+
+
+def devices(found: Sequence[Found]) -> Document:
+    return {
+        "devices": [
+            {
+                "name": one.name,
+                "usable": one.usable,
+                "problem": one.problem,
+                "remedy": one.remedy,
+                "properties": asdict(one.target) if one.target else None,
+            }
+            for one in found
+        ]
+    }
+
+
+def plan(made: Plan) -> Document:
+    return {
+        "device": made.target.name,
+        "notes": list(made.notes),
+        "minutes": made.seconds / 60 if made.seconds is not None else None,
+        "groups": [_group(group) for group in made.groups],
+    }
+
+
+def outcome(done: Outcome) -> Document:
+    return {
+        "finished": done.state is RunState.FINISHED,
+        "device": done.target.name,
+        "selector": done.target.selector,
+        "seconds": done.seconds,
+        "measured": done.ledger.measured,
+        "reused": done.ledger.reused,
+        "cost_seconds": asdict(done.ledger.cost),
+        "failed": dict(done.failed),
+        "drift": asdict(done.drift) if done.drift else None,
+        "csv": [str(group.csv) for group in done.groups],
+        "logic": [str(path) for path, _ in done.logic],
+        "winners": [row for _, logic in done.logic for row in _winners(logic)],
+        "look_at": done.look_at,
+    }
+
+
+def summary(found: Summary) -> Document:
+    return {
+        "tuning_file": found.run.start.tuning_file,
+        "device": found.run.start.device,
+        "state": found.run.state.value,
+        "runs": found.runs,
+        "steps": [_step(step) for step in found.steps],
+        "finals": [{"csv": str(path), **_final(sheet)} for path, sheet in found.finals],
+        "logic": [{"path": str(path), "winners": _winners(logic)} for path, logic in found.logic],
+        "failures": [
+            {"outcome": one.outcome.value, "reason": one.reason, "count": one.count, "example": one.example}
+            for one in found.failures
+        ],
+        "cost_seconds": asdict(found.cost),
+    }
+
+
+def choice(sizes: Sequence[int], chosen: Choice) -> Document:
+    return {
+        "problem_type": chosen.solution.type.name,
+        "sizes": list(sizes),
+        "solution": chosen.name,
+        "kernel": chosen.solution.kernel,
+        "configuration": _plain(chosen.solution.configuration),
+        "rule": chosen.rule.value,
+        "expected_seconds": chosen.expected_seconds,
+        "neighbour": list(chosen.neighbour),
+        "distance": chosen.distance,
+    }
+
+
+def comparison(rows: Sequence[Comparison]) -> Document:
+    return {
+        "rows": [
+            {
+                "problem_type": one.problem.type.name,
+                "sizes": list(one.problem.sizes),
+                "solution": one.solution,
+                "rule": one.rule,
+                "flops": one.flops,
+                **asdict(one.ratio),
+            }
+            for one in rows
+        ]
+    }
+
+
+def _group(group: GroupPlan) -> Document:
+    forecast = group.forecast
+    return {
+        "name": group.name,
+        "exhaustive": forecast.exhaustive,
+        "enqueues_before_rejections": forecast.enqueues_before,
+        "enqueues": forecast.enqueues_after,
+        "steps": [
+            _forecast_step(before, after, seconds)
+            for before, after, seconds in zip(forecast.before, forecast.after, group.seconds, strict=True)
+        ],
+    }
+
+
+def _forecast_step(before: StepForecast, after: StepForecast, seconds: float | None) -> Document:
+    legal = {"candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors}
+    return {**asdict(before), "phase": before.phase.value, "after_rejections": legal, "seconds": seconds}
+
+
+def _winners(logic: Logic) -> list[Document]:
+    """One object a size of a logic: what was chosen, how fast, how sure."""
+    document = logic.document
+    return [
+        {
+            "problem_type": document.problem_type.name,
+            "sizes": list(row.sizes),
+            "leading": list(row.leading),
+            "solution": document.solutions[row.solution].name,
+            "seconds": row.estimate.seconds,
+            "low": row.estimate.low,
+            "high": row.estimate.high,
+            "samples": row.estimate.count,
+            "gflops": row.gflops,
+        }
+        for row in document.rows
+    ]
+
+
+def _step(step: StepRecord) -> Document:
+    winners = [
+        {"lineage": _plain(winner.lineage), "chosen": _plain(winner.chosen), "tie": winner.tie}
+        for winner in step.winners
+    ]
+    plain = {name: getattr(step, name) for name in step.__slots__}
+    return {
+        **plain,
+        "rejected": dict(step.rejected),
+        "failed": dict(step.failed),
+        "winners": winners,
+        "dropped": list(step.dropped),
+        "notes": list(step.notes),
+    }
+
+
+def _final(sheet: Sheet) -> Document:
+    rows = [
+        {"sizes": dict(sizes), "gflops": {name: sheet.gflops.get((row, name)) for name in sheet.names}}
+        for row, sizes in enumerate(sheet.sizes)
+    ]
+    return {"solutions": list(sheet.names), "rows": rows}
+
+
+def _plain(config: Configuration) -> Document:
+    return {name: thaw(value) for name, value in config.items()}

@@ -1,0 +1,264 @@
+"""Kill a tuning run anywhere: nothing committed is lost or measured twice, and the same command comes to the same end.
+
+TUNESMITH_KILLS and TUNESMITH_KILLS_OPENCL say how often, on the fake device and on an OpenCL device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunesmith.bench.faults import PASSAGES, POINTS, VARIABLE
+from tuning_runs import Key, Row, command, environment, fake_file, orphans, results, rows, tune_json, tunesmith
+
+SEED = 20
+
+ROLES = {
+    "compiling": "compiler",
+    "probing": "compiler",
+    "verifying": "worker",
+    "timing": "worker",
+    "reporting": "worker",
+    "committing": "parent",
+    "writing": "parent",
+}
+"""Who passes a point. There the process itself is killed, or its parent at that very moment."""
+
+GPU, CPU = "fake:GPU:8", "fake:CPU:8"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill of a run: `chance` in [0, 1) picks the passage among those that an undisturbed run makes."""
+
+    number: int
+    point: str
+    victim: str
+    device: str
+    chance: float
+
+    @staticmethod
+    def draw(number: int) -> Kill:
+        """Each point in turn, first its own process, then that one's parent."""
+        drawn = random.Random(f"{SEED} {number}")
+        point = POINTS[number % len(POINTS)]
+        victim = "parent" if number // len(POINTS) % 2 else ROLES[point]
+        device = CPU if point == "probing" else drawn.choice([GPU, CPU])
+        return Kill(number, point, victim, device, drawn.random())
+
+    def __str__(self) -> str:
+        return f"{self.number}-{self.point}-{self.victim}-{self.device.replace(':', '')}-{self.chance:.2f}"
+
+    def fault(self, passage: int, token: Path) -> str:
+        action = "kill" if self.victim == ROLES[self.point] else "kill-parent"
+        return f"{self.point}:{ROLES[self.point]}:{passage}:{action}:{token}"
+
+
+def kills(variable: str, default: int) -> list[Kill]:
+    return [Kill.draw(number) for number in range(int(os.environ.get(variable, default)))]
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a run that nobody kills leaves, and how often its processes pass each point."""
+
+    file: Path
+    folder: Path
+    rows: dict[Key, Row]
+    results: dict[str, str]
+    passages: Counter[str]
+
+    @staticmethod
+    def run(file: Path, device: str, folder: Path) -> Undisturbed:
+        told = folder / "passages"
+        done = tunesmith(*tune(file, folder, device), env=environment(**{PASSAGES: told}))
+        assert done.returncode == 0, done.stderr
+        passages: Counter[str] = Counter()
+        for line in told.read_text().splitlines():
+            point, role, _, count = line.split()
+            assert role == ROLES[point]
+            passages[point] = max(passages[point], int(count))
+        return Undisturbed(file, folder, rows(folder), results(folder), passages)
+
+
+def tune(file: Path, folder: Path, device: str) -> list[object]:
+    return ["tune", file, "-o", folder, "--device", device]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    file = fake_file(folder)
+    return {device: Undisturbed.run(file, device, folder / str(place)) for place, device in enumerate((GPU, CPU))}
+
+
+def measured(found: dict[Key, Row]) -> dict[Key, Any]:
+    """Outcome and time of everything but the anchor, which is visited once more by a run that goes on."""
+    return {key: (row["outcome"], row["seconds"]) for key, row in found.items() if not key[1].startswith("anchor")}
+
+
+def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) -> bool:
+    """Run into the kill, if it comes. A run whose parent lives goes on to its end and measures nothing twice."""
+    token.touch()
+    env = environment(**{VARIABLE: kill.fault(passage, token)})
+    done = tunesmith(*tune(file, folder, kill.device), "--json", env=env)
+    assert not orphans(env["TUNESMITH_TEST_MARK"])
+    if kill.victim == "parent" and not token.exists():
+        assert done.returncode == -signal.SIGKILL
+        return False
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["measured"] == len(rows(folder))
+    return True
+
+
+def go_on(file: Path, folder: Path, device: str) -> None:
+    """The same command again: everything is there as it was, and what it says it measured is what was added."""
+    before = rows(folder)
+    said = tune_json(file, folder, device=device)
+    after = rows(folder)
+    assert {key: after.get(key) for key in before} == before, "nothing committed is lost or changed"
+    assert said["measured"] == len(after) - len(before), "nothing committed is measured again"
+
+
+@pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", 12), ids=str)
+def test_a_killed_run_goes_on_to_the_undisturbed_end(
+    kill: Kill, undisturbed: dict[str, Undisturbed], tmp_path: Path
+) -> None:
+    whole, folder, token = undisturbed[kill.device], tmp_path / "run", tmp_path / "token"
+    passage = 1 + int(kill.chance * whole.passages[kill.point])
+    print(f"{kill}: passage {passage} of {whole.passages[kill.point]}")
+    if not survived(kill, passage, whole.file, folder, token):
+        go_on(whole.file, folder, kill.device)
+    assert not token.exists(), "the kill did happen"
+    assert measured(rows(folder)) == measured(whole.rows)
+    assert results(folder) == whole.results
+
+
+def test_every_point_is_reached_by_the_run_that_is_killed(undisturbed: dict[str, Undisturbed]) -> None:
+    """Else the kills would not be spread over them."""
+    assert set(undisturbed[CPU].passages) == set(POINTS)
+    assert set(undisturbed[GPU].passages) == set(POINTS) - {"probing"}
+    assert {key[1].split("/")[0] for key in undisturbed[GPU].rows} == {"race", "full", "confirm", "anchor"}
+
+
+def test_going_on_after_the_end_measures_nothing(undisturbed: dict[str, Undisturbed]) -> None:
+    whole = undisturbed[GPU]
+    again = tune_json(whole.file, whole.folder)
+    assert again["measured"] == 0
+    assert again["reused"] > 0
+    assert rows(whole.folder) == whole.rows
+    assert results(whole.folder) == whole.results
+
+
+@pytest.fixture
+def hanging(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+    """A run, in a process group of its own, whose worker has measured something and hangs now."""
+    token = tmp_path / "token"
+    token.touch()
+    env = environment(**{VARIABLE: f"verifying:worker:12:hang:{token}"})
+    run = subprocess.Popen(
+        command(*tune(undisturbed[GPU].file, tmp_path / "run", GPU)),
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while token.exists() and run.poll() is None:
+        pass
+    yield run, env["TUNESMITH_TEST_MARK"], tmp_path / "run"
+    run.kill()
+    run.communicate()
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
+def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(
+    how: str, hanging: tuple[subprocess.Popen[str], str, Path], undisturbed: dict[str, Undisturbed]
+) -> None:
+    run, mark, folder = hanging
+    if how == "Ctrl-C":
+        os.killpg(run.pid, signal.SIGINT)
+    else:
+        run.terminate()
+    out, err = run.communicate()
+    assert (run.returncode, out) == (130, "")
+    assert err.splitlines()[-1].startswith("stopped; everything measured is in")
+    assert "Traceback" not in err
+    assert not orphans(mark)
+    assert rows(folder), "something was measured by then"
+    go_on(undisturbed[GPU].file, folder, GPU)
+    assert measured(rows(folder)) == measured(undisturbed[GPU].rows)
+    assert results(folder) == undisturbed[GPU].results
+
+
+def test_two_runs_at_once_on_one_folder_do_no_harm(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> None:
+    whole, folder = undisturbed[GPU], tmp_path / "run"
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command(*tune(whole.file, folder, GPU)), env=environment(), **pipes) for _ in range(2)]
+    said = [run.communicate() for run in both]
+    assert [run.returncode for run in both] == [0, 0], said
+    assert measured(rows(folder)) == measured(whole.rows)
+    assert results(folder) == whole.results
+
+
+OPENCL = """
+GlobalParameters:
+  Noise: 0.1
+  ConfirmBlocks: 6
+  MaximumSamples: 10
+  SamplingSeconds: 0.02
+  WarmUpSeconds: 0.01
+BenchmarkProblems:
+  - - OperationType: GEMM
+      DataType: s
+    - InitialSolutionParameters:
+        - LocalMemory: [False]
+      BenchmarkCommonParameters:
+        - ProblemSizes:
+            - Exact: [64, 64, 64]
+        - EdgeType: [Branch, ShiftPtr]
+      ForkParameters:
+        - ThreadTile: [[4, 4], [8, 4]]
+      BenchmarkForkParameters:
+        - LoopUnroll: [2, 4]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [32, 48, 16]
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed_opencl(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("opencl")
+    return Undisturbed.run(fake_file(folder, OPENCL), "OpenCL", folder / "whole")
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS_OPENCL", 0), ids=str)
+def test_on_a_real_device_a_killed_run_goes_on_and_loses_nothing(
+    kill: Kill, undisturbed_opencl: Undisturbed, tmp_path: Path
+) -> None:
+    """Times differ from run to run, and so may winners and the number of passages: the last may not be reached."""
+    whole, token = undisturbed_opencl, tmp_path / "token"
+    kill = replace(kill, device="OpenCL")
+    passage, alive = 1 + int(kill.chance * whole.passages[kill.point]), True
+    token.touch()
+    while token.exists():
+        folder = tmp_path / str(passage)
+        print(f"{kill}: passage {passage} of {whole.passages[kill.point]}")
+        alive = survived(kill, passage, whole.file, folder, token)
+        passage = max(1, passage // 2)
+    if not alive:
+        go_on(whole.file, folder, "OpenCL")
+    assert {row["outcome"] for row in rows(folder).values()} == {"ok"}
+    assert results(folder).keys() == whole.results.keys()

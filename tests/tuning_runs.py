@@ -1,0 +1,117 @@
+"""Whole runs of the command line on the fake device, for the tests that tune, stop and kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+MARK = "TUNESMITH_TEST_MARK"
+"""A variable that every process of a run inherits, so that those that are left behind can be found."""
+
+FAKE = """
+GlobalParameters:
+  CompileProcesses: 1
+  ConfirmBlocks: 7
+  WarmUpSeconds: 0.01
+  SamplingSeconds: 0.02
+BenchmarkProblems:
+  - - OperationType: GEMM
+      DataType: s
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      BenchmarkCommonParameters:
+        - ProblemSizes:
+            - Exact: [96, 96, 64]
+        - WorkGroup: [[16, 8, 1], [8, 16, 1]]
+      ForkParameters:
+        - ThreadTile: [[2, 2], [8, 8]]
+      BenchmarkForkParameters:
+        - VectorWidth: [1, 4]
+      JoinParameters: [MacroTile]
+      BenchmarkJoinParameters:
+        - LoopUnroll: [8, 16]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [32, 32, 32]
+            - Exact: [128, 64, 32]
+"""
+"""All six phases in few cells. The two work-groups are equally fast, so finalists are measured again, interleaved."""
+
+
+def fake_file(folder: Path, text: str = FAKE, name: str = "fake.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "tunesmith.cli.main", *map(str, arguments)]
+
+
+def environment(mark: str = "", **variables: object) -> dict[str, str]:
+    """This process's own, without what would change a run, with a mark and further variables."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TUNESMITH_")}
+    return {**own, MARK: mark or uuid.uuid4().hex, **{name: str(value) for name, value in variables.items()}}
+
+
+def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; its output is as a pipe gets it."""
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=env or environment())
+
+
+def tune_json(file: Path, folder: Path, *options: object, device: str = "fake:GPU:8", code: int = 0) -> dict[str, Any]:
+    """Tune to the end and give what `--json` prints."""
+    done = tunesmith("tune", file, "-o", folder, "--device", device, "--json", *options)
+    assert done.returncode == code, done.stderr + done.stdout
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+Key = tuple[str, str]
+Row = Mapping[str, Any]
+
+
+def rows(folder: Path) -> dict[Key, Row]:
+    """Every measurement in a run's store, all columns as they lie there, by key and round in the order of commits."""
+    with sqlite3.connect(folder / "measurements.sqlite") as connection:
+        connection.row_factory = sqlite3.Row
+        found = [dict(row) for row in connection.execute("SELECT * FROM measurements ORDER BY id")]
+    connection.close()
+    return {(row["key"], row["round"]): row for row in found}
+
+
+def results(folder: Path) -> dict[str, str]:
+    """Every CSV and logic that a run left, by its path; the logic without the line that says when it was written."""
+    found = {}
+    for path in sorted((*folder.glob("tables/**/*"), *folder.glob("logic/**/*"))):
+        if path.is_file():
+            lines = path.read_text().splitlines()
+            found[str(path.relative_to(folder))] = "\n".join(line for line in lines if "date:" not in line)
+    return found
+
+
+def processes(mark: str) -> Iterator[int]:
+    """Living processes that carry a run's mark."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
+                    yield int(entry.name)
+            except OSError:  # gone meanwhile, or somebody else's
+                continue
+
+
+def orphans(mark: str, patience: float = 5.0) -> list[int]:
+    """Processes of a run that are left after a short while; the kernel needs a moment to bury them."""
+    deadline = time.monotonic() + patience
+    while (left := list(processes(mark))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
