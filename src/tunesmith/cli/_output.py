@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -11,13 +12,13 @@ import typer
 from rich.console import Console
 
 WIDE = 10_000
-"""Columns where there is no terminal: nothing is wrapped in a file or a pipe."""
+"""Columns where there is no terminal, nor a COLUMNS that asks for a width: a file or a pipe gets whole lines."""
 
 
 def _console(stderr: bool) -> Console:
     """What is printed is other people's text (names, paths, compilers' words): no markup in it means anything."""
-    to_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if to_terminal else WIDE)
+    has_width = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if has_width else WIDE)
 
 
 console, messages = _console(stderr=False), _console(stderr=True)

@@ -34,7 +34,7 @@ def logic_parts(found: list[tuple[str, Logic]]) -> list[RenderableType]:
 def outcome(done: Outcome) -> RenderableType:
     """Winners, regret, where the files are, what it cost, what to look at."""
     parts = logic_parts([(str(path), logic) for path, logic in done.logic])
-    parts += [f"CSV: {group.csv}" for group in done.groups]
+    parts += [f"CSV: {group.csv}" for group in done.groups if group.csv]
     ledger = done.ledger
     parts.append(
         f"{ledger.measured} measured, {ledger.reused} found in the store, in {_text.duration(done.seconds)} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tunesmith.devices import environment
 from tunesmith.library import Launched, Library, load
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 
 from ._arrays import row_major
+from ._run import CACHE
 from .compare import Ratio, compare
 
 MOST_SETS = 64
@@ -38,6 +41,8 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
     Both sides get the same row-major arrays, in several sets that are used in turn, so that the last-level cache is as
     cold for the one as for the other.
     """
+    # Threads are pinned as the bench pins them, and what it compiled is found again.
+    os.environ.update(environment(folder / CACHE if folder.is_dir() else folder.parent / CACHE))
     launched: list[Launched] = []
     with load(folder, launched=launched.append) as library:
         types = [kind for kind in library.problem_types if kind.operation == "GEMM"]

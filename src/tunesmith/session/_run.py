@@ -33,13 +33,16 @@ STORE, TABLES, LOGIC, CACHE = "measurements.sqlite", "tables", "logic", "cache"
 
 @dataclass(frozen=True)
 class Group:
-    """A size group that is done: its protocol's result and the final table with where it was written."""
+    """A size group that is done: its protocol's result and the final table with where it was written.
+
+    There is no `csv` where no lineage came as far as the final.
+    """
 
     phases: Phases
     result: Result
     measure: RecordedMeasure
     table: FinalTable
-    csv: Path
+    csv: Path | None
 
 
 @dataclass
@@ -136,16 +139,8 @@ class _Session:
         steps = _Steps(self, phases, measure, anchor)
         result = run(phases, measure, judge, steps.ended)
         self._look_at(phases, result)
-        final = result.steps[-1]
-        self.outcome.groups.append(
-            Group(
-                phases,
-                result,
-                measure,
-                table_of(final, measure),
-                self._tables / group_name(phases) / f"{final.name}.csv",
-            )
-        )
+        table = table_of(result.steps[-1], measure)
+        self.outcome.groups.append(Group(phases, result, measure, table, steps.csv))
 
     def _look_at(self, phases: Phases, result: Result) -> None:
         look_at = self.outcome.look_at
@@ -183,7 +178,10 @@ class _Session:
 
 @dataclass
 class _Steps:
-    """Follows one size group's steps: tells the observer, writes the CSV and the record of each as it ends."""
+    """Follows one size group's steps: tells the observer, writes the CSV and the record of each as it ends.
+
+    `csv` is what the last step wrote.
+    """
 
     session: _Session
     phases: Phases
@@ -191,6 +189,7 @@ class _Steps:
     anchor: Anchor
 
     def __post_init__(self) -> None:
+        self.csv: Path | None = None
         self._names = step_names(self.phases)
         self._number = 0
         self._next()
@@ -199,7 +198,7 @@ class _Steps:
         seconds = time.monotonic() - self._began
         self._number += 1
         session = self.session
-        write_step(session._tables, self.phases, result, self.measure)
+        self.csv = write_step(session._tables, self.phases, result, self.measure)
         record = step_record(self.phases, self._number, result, self.measure, seconds)
         session.store.record_step(session.run_id, record)
         session.outcome.failed.update(record.failed)

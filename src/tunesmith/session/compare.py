@@ -18,8 +18,8 @@ Call = Callable[[], object]
 
 BLOCKS = 12
 BLOCK_SECONDS = 0.15
-"""Long enough that a thread pool that spins after its last call has gone to sleep for most of the next block."""
-PAUSE_SECONDS = 0.03
+PAUSE_SECONDS = 0.08
+"""OpenBLAS's threads spin for some 30 ms after their last call before they sleep; the other side must not meet them."""
 
 
 @dataclass(frozen=True, slots=True)

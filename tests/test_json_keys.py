@@ -1,0 +1,101 @@
+"""The keys of `--json` are those that docs/json.md explains, for every command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunesmith import session
+from tunesmith.cli.main import COMMANDS
+from tunesmith.devices import Found
+from tunesmith.devices.fake import fake_target
+from tunesmith.library import load
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Estimate, Problem
+from tunesmith.report import documents
+from tunesmith.session import Comparison, Ratio
+from tuning_runs import fake_file
+
+PAGE = Path(__file__).parents[1] / "docs" / "json.md"
+
+TUNING = """
+GlobalParameters: {CompileProcesses: 1, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}
+BenchmarkProblems:
+  - - DataType: s
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      BenchmarkCommonParameters:
+        - ProblemSizes:
+            - Exact: [16, 16, 16]
+        - VectorWidth: [1, 2]
+      ForkParameters:
+        - WorkGroup: [[8, 8, 1], [64, 32, 1]]
+        - FakeFault: [none, wrong value]
+      BenchmarkForkParameters:
+        - LoopUnroll: [8, 16]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Range: [[16, 16, 32], 0, 0]
+            - Exact: [16, 16, 16, 20, 20, 20, 20]
+"""
+"""Something of everything: winners, a failure, an illegal lineage, leading dimensions."""
+
+
+@pytest.fixture(scope="module")
+def documented() -> dict[str, set[str]]:
+    """By command: every key of the page, those of a table that it refers to included."""
+    found: dict[str, set[str]] = {}
+    for section in re.split(r"^## `tunesmith ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
+        command, _, text = section.partition("`")
+        found[command] = set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
+    found["show"] |= {f"logic[].{key}" for key in found["tune"] if key.startswith("winners[].")}
+    return found
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """By command: a document as it prints it."""
+    folder = tmp_path_factory.mktemp("run")
+    file, device = fake_file(folder, TUNING), "fake:GPU:8"
+    done = session.tune(file, folder / "run", device=device)
+    with load(folder / "run") as library:
+        choice = library.select(16, 16, 16)
+    time = Estimate(1.0, 1.0, 1.0, 7)
+    compared = Comparison(Problem(gemm_type(), (1, 1, 1)), 2.0, "S", "exact", Ratio(time, time, 1.0, 1.0, 1.0))
+    return {
+        "devices": documents.devices([Found("it", fake_target()), Found("other", problem="gone")]),
+        "plan": documents.plan(session.plan(file, device=device, calibrate=False)),
+        "tune": documents.outcome(done),
+        "show": documents.summary(session.summarise(done.folder)),
+        "select": documents.choice((16, 16, 16), choice),
+        "compare": documents.comparison([compared]),
+    }
+
+
+def keys(value: object, named: set[str], prefix: str = "") -> Iterator[str]:
+    """Every key below a value; those that are data appear as the page names them (`named`)."""
+    if isinstance(value, list):
+        for item in value:
+            yield from keys(item, named, f"{prefix}[]")
+    elif isinstance(value, dict):
+        above = f"{prefix}." if prefix else ""
+        data = next((key for key in named if re.fullmatch(re.escape(above) + "<[^.]+>", key)), None)
+        for name, item in value.items():
+            key = data or above + name
+            yield key
+            yield from keys(item, named, key)
+
+
+def test_every_command_is_documented(documented: dict[str, set[str]]) -> None:
+    assert set(documented) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_keys_are_those_of_the_page(
+    command: str, documented: dict[str, set[str]], printed: dict[str, dict[str, Any]]
+) -> None:
+    assert set(keys(printed[command], documented[command])) == documented[command]

@@ -1,0 +1,87 @@
+"""What holds for the project's files: size, names, pages made from code, and import rules for every room."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tunesmith.kernels import tuning_space
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.protocol import reference
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "tunesmith"
+MOST_LINES = 400
+LATER = {"formats", "models", "cluster"}
+"""Rooms of the architecture's table that are not built yet."""
+
+
+def sources() -> list[Path]:
+    """Every file of ours: what git knows, or would if it were added; else all but what is made."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    if listed.returncode == 0:
+        return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
+    folders = ("src", "tests", "docs", "examples", "benchmarks", "scripts")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+
+
+def rooms() -> set[str]:
+    return {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("path", [p for p in sources() if p.suffix == ".py"], ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_file_has_fewer_than_400_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) < MOST_LINES, "divide it: one idea a file"
+
+
+def test_names_are_plain() -> None:
+    """Lower case, without spaces, so that every system and shell can hold them; capitals only for the usual few."""
+    usual = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "NOTICE"}
+    odd = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if path.name not in usual and not re.fullmatch(r"[a-z0-9_.\-]+", path.name)
+    ]
+    assert odd == []
+
+
+def test_nothing_that_is_made_is_kept() -> None:
+    made = {".pyc", ".so", ".o", ".sqlite", ".whl", ".log", ".tmp", ".orig", ".rej", ".ptx", ".cubin"}
+    assert [path for path in sources() if path.suffix in made] == []
+
+
+def test_the_tuning_file_reference_is_made_from_the_code() -> None:
+    page = (ROOT / "docs" / "tuning-file.md").read_text(encoding="utf-8")
+    assert page.startswith(reference(tuning_space(gemm_type()))), "run scripts/generate_docs"
+
+
+@pytest.fixture(scope="module")
+def contracts() -> list[dict[str, object]]:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    assert configured["root_package"] == "tunesmith"
+    return [contract for contract in configured["contracts"] if contract["name"].count(" imports only ")]
+
+
+def test_every_room_has_its_import_rule_and_every_rule_knows_every_room(contracts: list[dict[str, object]]) -> None:
+    """Each room but the command line, which may import everything, has one contract that names all that it may not."""
+    modules = {f"tunesmith.{room}" for room in rooms()}
+    ruled = {}
+    for contract in contracts:
+        (source,) = contract["source_modules"]  # type: ignore[misc]  # one room each
+        allowed = str(contract["name"]).partition(" imports only ")[2].replace("nothing of ours", "").split(", ")
+        ruled[source] = {f"tunesmith.{name}" for name in allowed if name} | {source}
+        assert set(contract["forbidden_modules"]) == modules - ruled[source], contract["name"]  # type: ignore[call-overload]
+    assert set(ruled) == modules - {"tunesmith.cli"}
+
+
+def test_the_architecture_names_every_room_and_no_other() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+)/` \|", page, flags=re.MULTILINE))
+    assert rooms() <= named
+    assert named - rooms() <= LATER

@@ -1,0 +1,320 @@
+"""A tuning run from a file to CSV and logic, on the fake device: what it measures, what it leaves, what it tells."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunesmith import session
+from tunesmith.bench import Policy
+from tunesmith.logic import Logic, read_csv
+from tunesmith.problems import OPERATIONS
+from tunesmith.protocol import GlobalParameters
+from tunesmith.records import Outcome, UserError
+from tunesmith.session import events
+from tunesmith.store import RunState, Store
+from tuning_runs import FAKE, fake_file, rows
+
+GPU = "fake:GPU:8"
+
+QUICK = "GlobalParameters: {CompileProcesses: 1, ConfirmBlocks: 7, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}"
+
+
+def one_step(choices: str, sizes: str = "- Exact: [96, 96, 64]", before: str = "", more: str = "") -> str:
+    """A file with one step over `choices` and a final."""
+    return f"""
+{QUICK[:-1]}{more}}}
+BenchmarkProblems:
+  - - DataType: s
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      BenchmarkCommonParameters:
+        - ProblemSizes:
+            - Exact: [96, 96, 64]
+        - {choices}
+{before}
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            {sizes}
+"""
+
+
+def tune(text: str, folder: Path, **options: Any) -> session.Outcome:
+    folder.mkdir(exist_ok=True)
+    return session.tune(fake_file(folder, text), folder / "run", device=GPU, **options)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[session.Outcome, list[events.Event]]:
+    told: list[events.Event] = []
+    return tune(FAKE, tmp_path_factory.mktemp("whole"), observe=told.append), told
+
+
+def rounds(folder: Path) -> Counter[str]:
+    return Counter(name for _, name in rows(folder))
+
+
+def configurations(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    with Store.open(folder / "measurements.sqlite") as store:
+        return {(entry.key, entry.round): dict(entry.solution.configuration) for entry in store.entries()}
+
+
+def test_every_phase_is_measured_and_told_by_its_name(whole: tuple[session.Outcome, list[events.Event]]) -> None:
+    done, told = whole
+    ended = [event.result.name for event in told if isinstance(event, events.StepEnded)]
+    assert ended == [
+        "01_CM_WorkGroup",
+        "02_Fork_ThreadTile",
+        "03_BF_VectorWidth",
+        "04_Join_MacroTile",
+        "05_BJ_LoopUnroll",
+        "06_Final",
+    ]
+    batches = {event.purpose for event in told if isinstance(event, events.BatchBegan)}
+    assert batches == {"01_CM_WorkGroup", "03_BF_VectorWidth", "05_BJ_LoopUnroll", "06_Final"}
+    assert (done.state, done.look_at, done.failed) == (RunState.FINISHED, [], Counter())
+
+
+def test_the_anchor_is_measured_before_and_after(whole: tuple[session.Outcome, list[events.Event]]) -> None:
+    done, told = whole
+    anchors = [key for key in rows(done.folder) if key[1].startswith("anchor")]
+    assert [name for _, name in anchors] == ["anchor/0", "anchor/1"]
+    assert len({key for key, _ in anchors}) == 1, "it is one and the same configuration"
+    assert done.drift is not None
+    assert (done.drift.ratio, done.drift.alarm) == (1.0, False)
+    assert [event.alarm for event in told if isinstance(event, events.DriftSeen)] == [False]
+
+
+def test_the_csv_holds_the_measured_times_of_every_survivor(whole: tuple[session.Outcome, Any]) -> None:
+    done, _ = whole
+    (group,) = done.groups
+    assert group.csv is not None
+    sheet = read_csv(group.csv)
+    assert [dict(sizes) for sizes in sheet.sizes] == [{"M": 32, "N": 32, "K": 32}, {"M": 128, "N": 64, "K": 32}]
+    operation = OPERATIONS["GEMM"]
+    assert sheet.flops == tuple(operation.flops(problem) for problem in group.table.problems)
+    with Store.open(done.folder / "measurements.sqlite") as store:
+        found = {
+            (entry.problem.sizes, entry.solution): entry.measurement
+            for entry in store.entries()
+            if not entry.measurement.raced and entry.round in ("race", "full")
+        }
+    details = list(csv.DictReader(group.csv.with_suffix(".details.csv").open()))
+    for place, problem in enumerate(group.table.problems):
+        for solution, name in zip(group.table.solutions, sheet.names, strict=True):
+            estimate = found[problem.sizes, solution].estimate
+            assert estimate is not None
+            assert sheet.gflops[place, name] == pytest.approx(sheet.flops[place] / estimate.seconds * 1e-9)
+            (row,) = (
+                one for one in details if one["Solution"] == name and one["M"] == str(problem.sizes[0])
+            )  # the two sizes differ in M
+            assert (row["Outcome"], int(row["Samples"])) == ("ok", estimate.count)
+            assert [float(row[key]) for key in ("Seconds", "Low", "High")] == [
+                estimate.seconds,
+                estimate.low,
+                estimate.high,
+            ]
+
+
+def test_there_is_a_csv_for_every_step_that_measured(whole: tuple[session.Outcome, Any]) -> None:
+    done, _ = whole
+    names = {path.name for path in done.groups[0].csv.parent.glob("*.csv") if "details" not in path.name}
+    assert names == {"01_CM_WorkGroup.csv", "03_BF_VectorWidth.csv", "05_BJ_LoopUnroll.csv", "06_Final.csv"}
+
+
+def test_the_logic_names_the_protocols_winners(whole: tuple[session.Outcome, Any]) -> None:
+    done, _ = whole
+    ((path, logic),) = done.logic
+    assert Logic.load(path).document == logic.document
+    group = done.groups[0]
+    for problem, decision in group.result.decisions.items():
+        assert logic.choose(problem.sizes).solution == group.measure.judge.solution(decision.winner)
+
+
+def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path: Path) -> None:
+    tune(one_step("VectorWidth: [1, 4]"), tmp_path)
+    before = configurations(tmp_path / "run")
+    done = tune(one_step("VectorWidth: [1, 2, 4]"), tmp_path)
+    after = configurations(tmp_path / "run")
+    assert before.items() <= after.items()
+    new = {key: config for key, config in after.items() if key not in before}
+    own = {key for key in new if not key[1].startswith(("anchor", "confirm"))}
+    assert done.ledger.measured == len(new)
+    assert {new[key]["VectorWidth"] for key in own} == {2}
+    assert {name for _, name in new} == {"race", "anchor/1"}, "the series of the anchor goes on"
+
+
+def test_lineages_that_are_one_solution_are_measured_once(tmp_path: Path) -> None:
+    """EdgeType means nothing to this family, so both lineages try the same three."""
+    forked = """
+      ForkParameters:
+        - EdgeType: [Branch, ShiftPtr]
+      BenchmarkForkParameters:
+        - LoopUnroll: [4, 8, 16]
+"""
+    done = tune(one_step("VectorWidth: [2]", before=forked), tmp_path)
+    tried = rounds(tmp_path / "run")
+    assert tried["race"] == 3
+    assert not any("recheck" in name for name in tried)
+    assert done.ledger.measured == tried.total()
+
+
+def test_a_run_that_goes_on_races_against_what_is_known(tmp_path: Path) -> None:
+    """The slow half of a step, measured after the fast one by a run of its own, is stopped early all the same."""
+    text = one_step("ThreadTile: [[8, 8], [2, 2]]")
+    whole = tune(text, tmp_path / "whole")
+    cut = tmp_path / "cut"
+    assert tune(text, cut, budget_minutes=1e-9).state is RunState.INTERRUPTED
+    tune(text, cut)
+    raced = {key: (row["raced"], row["count"]) for key, row in rows(whole.folder).items() if key[1] == "race"}
+    assert {key: (row["raced"], row["count"]) for key, row in rows(cut / "run").items() if key[1] == "race"} == raced
+
+
+def test_a_budget_stops_a_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    stopped = tune(FAKE, tmp_path, budget_minutes=1e-9)
+    assert stopped.state is RunState.INTERRUPTED
+    assert "the budget of 1e-09 minutes is spent" in stopped.look_at[0]
+    assert not stopped.logic
+    before = rows(tmp_path / "run")
+    assert len(before) == stopped.ledger.measured == 1
+    done = tune(FAKE, tmp_path)
+    after = rows(tmp_path / "run")
+    assert done.state is RunState.FINISHED
+    assert before.items() <= after.items()
+    assert len(after) == 1 + done.ledger.measured
+    with Store.open(tmp_path / "run" / "measurements.sqlite") as store:
+        assert [run.state for run in store.runs()] == [RunState.INTERRUPTED, RunState.FINISHED]
+
+
+FAULTS = {
+    "wrong value": (Outcome.WRONG_RESULT, "wrong value"),
+    "segfault": (Outcome.CRASH, "SIGSEGV"),
+    "compile error": (Outcome.COMPILE_ERROR, "compile error"),
+}
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> session.Outcome:
+    """Lineages that fail in the final, each in its way, one that is illegal, and one that is sound."""
+    lineages = [("none", "[8, 8, 1]"), ("none", "[64, 32, 1]"), *((fault, "[8, 8, 1]") for fault in FAULTS)]
+    members = ", ".join(f"{{FakeFault: {fault}, WorkGroup: {group}}}" for fault, group in lineages)
+    forked = f"      ForkParameters:\n        - Groups: [[{members}]]"
+    sizes = "- Range: [[32, 32, 64], 0, 0]"
+    return tune(one_step("VectorWidth: [2, 4]", sizes, forked), tmp_path_factory.mktemp("troubled"))
+
+
+def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: session.Outcome) -> None:
+    assert troubled.state is RunState.FINISHED
+    assert troubled.failed == {f"{outcome.value}: {reason}": 2 for outcome, reason in FAULTS.values()}
+    said = " ".join(troubled.look_at)
+    assert all(f"{reason} (2)" in said for reason in troubled.failed)
+    assert "a lineage was dropped in 03_Final: work-group size: 2048 work-items" in said
+    found = session.summarise(troubled.folder)
+    assert {(one.outcome, one.reason) for one in found.failures} == set(FAULTS.values())
+    final = found.steps[-1]
+    assert final.rejected == {"work-group size": 1}
+    (dropped,) = final.dropped
+    assert dropped.endswith("FakeFault=none WorkGroup=64x32x1: work-group size: 2048 work-items, at most 1024")
+    assert final.failed == troubled.failed
+
+
+def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: session.Outcome) -> None:
+    path = troubled.groups[0].csv
+    assert path is not None
+    sheet = read_csv(path)
+    (sound,) = (name for name in sheet.names if (0, name) in sheet.gflops)
+    assert set(sheet.gflops) == {(0, sound), (1, sound)}
+    cells = list(csv.DictReader(path.with_suffix(".details.csv").open()))
+    assert len(cells) == 8, "the illegal lineage has no column"
+    for cell in cells:
+        ran = cell["Solution"] == sound
+        assert (cell["Outcome"] == "ok") == bool(cell["Seconds"]) == bool(cell["GFlops"]) == ran
+    assert Counter((Outcome(cell["Outcome"]), cell["Reason"]) for cell in cells) == {
+        (Outcome.OK, ""): 2,
+        **dict.fromkeys(FAULTS.values(), 2),
+    }
+
+
+def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path: Path) -> None:
+    done = tune(one_step("FakeFault: [segfault, wrong value]"), tmp_path)
+    assert (done.state, done.logic, done.groups[0].csv) == (RunState.FINISHED, [], None)
+    assert "a lineage was dropped in 01_CM_FakeFault: nothing ran" in done.look_at[0]
+    assert "nothing ran right on 1 sizes: 96x96x64" in done.look_at[1]
+    assert session.summarise(done.folder).finals == ()
+
+
+def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp_path: Path) -> None:
+    sizes = "- Range: [[16, 16, 64], [16, 16, 64], [16]]"
+    text = one_step("VectorWidth: [1, 2, 4]", sizes, before="      ForkParameters:\n        - FakeDrift: [10]")
+    told: list[events.Event] = []
+    done = tune(text, tmp_path, observe=told.append)
+    assert done.drift is not None
+    assert done.drift.alarm
+    assert done.drift.ratio > 1.05
+    assert any("the anchor drifted to" in sentence for sentence in done.look_at)
+    assert [event.alarm for event in told if isinstance(event, events.DriftSeen)] == [True]
+    again = tune(text, tmp_path)
+    assert (again.ledger.measured, again.drift) == (0, done.drift), "its tables are of the same measurements"
+
+
+def test_a_size_limit_clamps_and_drops_the_repeats(tmp_path: Path) -> None:
+    done = tune(one_step("VectorWidth: [2]", sizes="- Range: [[32, 32, 128], 0, 0]"), tmp_path, max_size=64)
+    assert [problem.sizes for problem in done.groups[0].table.problems] == [(32, 32, 32), (64, 64, 64)]
+
+
+def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
+    group = """
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [{0}, {0}, {0}]"""
+    text = f"{QUICK}\nBenchmarkProblems:\n  - - DataType: s{group.format(32)}{group.format(64)}\n"
+    done = tune(text, tmp_path)
+    ((_, logic),) = done.logic
+    assert [row.sizes for row in logic.document.rows] == [(32, 32, 32), (64, 64, 64)]
+    assert [group.csv.parent.name for group in done.groups] == ["Cij_Aik_Bjk_SB_00", "Cij_Aik_Bjk_SB_01"]
+
+
+def test_a_plan_is_kept_by_the_run(whole: tuple[session.Outcome, list[events.Event]], tmp_path: Path) -> None:
+    """What the forecast counts as enqueues is what the steps ask for."""
+    made = session.plan(fake_file(tmp_path), device=GPU)
+    asked = [event.result.cells for event in whole[1] if isinstance(event, events.StepEnded)]
+    assert [step.enqueues for step in made.groups[0].forecast.after] == asked
+    assert made.seconds is not None
+    assert made.seconds > 0
+
+
+def test_the_files_settings_are_the_benchs_policy() -> None:
+    """`GlobalParameters` hands its fields over by name."""
+    given = GlobalParameters(**dict.fromkeys(GlobalParameters().__dataclass_fields__, 1)).policy()  # type: ignore[arg-type]
+    assert set(given) == set(Policy.__dataclass_fields__)
+
+
+def test_a_folder_without_a_run_and_a_file_that_is_not_there_are_the_users(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no measurements\.sqlite in it"):
+        session.summarise(tmp_path)
+    with pytest.raises(UserError, match="no such file"):
+        session.tune(tmp_path / "none.yaml", tmp_path)
+
+
+def test_the_fake_device_is_not_offered_to_who_does_not_ask_for_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        session.plan(fake_file(tmp_path), device="OpenCL")
+    assert str(error.value).endswith("KernelLanguage cannot be fake; give one of OpenCL, CUDA, Triton")
+    with pytest.raises(UserError, match=r"fake\.yaml:\d+: .*FakeNoise"):
+        session.plan(fake_file(tmp_path, FAKE.replace("VectorWidth", "FakeNoise").replace("[fake]", "[OpenCL]")))
+
+
+def test_a_run_remembers_what_was_asked(whole: tuple[session.Outcome, Any]) -> None:
+    found = session.summarise(whole[0].folder)
+    assert Path(found.run.start.tuning_file).name == "fake.yaml"
+    assert (found.run.start.device, found.run.start.selector, found.runs) == ("fake GPU", GPU, 1)
+    assert found.cost == whole[0].ledger.cost
+    winners = {json.dumps(dict(w.chosen)) for step in found.steps for w in step.winners if w.chosen}
+    assert winners, "every step that chose says what"

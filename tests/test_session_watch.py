@@ -1,0 +1,112 @@
+"""After a logic is written it is loaded again and its launches are watched; whatever is wrong with it is said."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from library_fakes import ORIGIN, logic, solution
+from tunesmith import session
+from tunesmith.logic import Document, Named, Row, write_logic
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Estimate, ProblemType
+from tunesmith.session import _run
+from tunesmith.session._watch import watch
+from tunesmith.session.watcher import watched
+from tuning_runs import fake_file
+
+TYPES = [
+    gemm_type(precision, transpose_a=a, transpose_b=b, batched=batched, use_beta=beta)
+    for (precision, a, b, batched, beta) in itertools.product("sd", *[[False, True]] * 4)
+]
+NN = gemm_type()
+
+
+def written(document: Document, folder: Path) -> Path:
+    path = folder / "logic.yaml"
+    write_logic(document, path)
+    return path
+
+
+def broken(fault: str, folder: Path) -> Path:
+    """A logic of three sizes and two solutions; the one that won the middle size has this fault."""
+    made = logic(NN, [{}, {"FakeFault": fault}], {(16, 16, 16): 0, (20, 20, 20): 1, (24, 24, 24): 0})
+    return written(made.document, folder)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind: ProblemType, tmp_path: Path) -> None:
+    sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
+    assert list(watched(written(logic(kind, rows={sizes: 0}).document, tmp_path))) == []
+
+
+@pytest.mark.parametrize("apart", [20, 40])
+@pytest.mark.parametrize("kind", TYPES[:8], ids=lambda kind: kind.name)
+def test_a_size_with_leading_dimensions_is_launched_too(kind: ProblemType, apart: int, tmp_path: Path) -> None:
+    """Beyond some distance between rows the library copies them, and launches with natural ones."""
+    sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
+    row = Row(sizes, (apart,) * 4, 1, Estimate(1e-3, 1e-3, 1e-3, 7), math.prod(sizes) * 2e-6)
+    named = (Named("S0", solution(kind)), Named("S1", solution(kind, VectorWidth=2)))
+    assert list(watched(written(Document(ORIGIN, kind, named, (row,), 0), tmp_path))) == []
+
+
+def test_a_solution_that_the_library_passes_over_is_told(tmp_path: Path) -> None:
+    made = logic(NN, [{}, {"WorkGroup": (64, 32, 1)}], {(16, 16, 16): 0, (20, 20, 20): 1})
+    assert list(watched(written(made.document, tmp_path))) == [
+        "logic.yaml: at 20x20x20 the library launches S0 for 20x20x20, the logic says S1"
+    ]
+
+
+@pytest.mark.parametrize("fault", ["wrong value", "unwritten element", "skip the last K"])
+def test_a_wrong_result_is_told_with_its_solution(fault: str, tmp_path: Path) -> None:
+    assert list(watched(broken(fault, tmp_path))) == [
+        "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
+    ]
+
+
+def test_a_launch_that_fails_is_told(tmp_path: Path) -> None:
+    (said,) = watched(broken("launch error", tmp_path))
+    assert "invalid launch" in said
+
+
+def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path: Path) -> None:
+    (crashed,) = watch([broken("segfault", tmp_path)], tmp_path / "cache")
+    assert crashed.startswith("launching what the logic names ended with SIGSEGV")
+    assert watch([broken("hang", tmp_path)], tmp_path / "cache", seconds=3.0) == [
+        "launching what the logic names gave no result for 3 s"
+    ]
+    assert watch([broken("none", tmp_path)], tmp_path / "cache") == []
+
+
+TUNING = """
+GlobalParameters: {CompileProcesses: 1, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}
+BenchmarkProblems:
+  - - DataType: s
+    - ForkParameters:
+        - KernelLanguage: [fake]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [20, 20, 20]
+"""
+
+
+def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the way from the winner to the launch had lost a parameter."""
+
+    def spoilt(document: Document, path: Path) -> Any:
+        named = document.solutions[0]
+        config = Configuration({**named.solution.configuration, "FakeFault": "wrong value"})
+        return write_logic(
+            replace(document, solutions=(replace(named, solution=replace(named.solution, configuration=config)),)), path
+        )
+
+    monkeypatch.setattr(_run, "write_logic", spoilt)
+    done = session.tune(fake_file(tmp_path, TUNING), tmp_path / "run", device="fake:GPU:8")
+    (said,) = done.look_at
+    assert "at 20x20x20" in said
+    assert "gives a wrong result" in said
