@@ -14,6 +14,7 @@ import pytest
 
 from bench_jobs import CPU, GPU, QUICK, job, problem
 from tunesmith.bench import Bench, Compiled, Dispatched, Measured, Policy, WorkerLost
+from tunesmith.bench._compilers import Compilers
 from tunesmith.kernels.fake import FAULTS
 from tunesmith.records import Outcome, Rejection, UserError
 
@@ -170,6 +171,23 @@ def test_interleaved_samples_are_aligned_and_a_bad_one_is_left_out(cache):
     assert [one.outcome for one in found] == [EXPECTED[name][0] for name in names]
     assert {len(one.samples) for one in found if one.ok} == {Policy().confirm_blocks}
     assert not children()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("target", [GPU, CPU], ids=["GPU", "CPU"])
+def test_what_is_built_while_nobody_looks_is_not_waited_for(target, cache, monkeypatch):
+    """The compiler finishes between the question whether it has and the waiting for it."""
+    asked = Compilers.binaries
+
+    def slowly(self, one):
+        built = asked(self, one)
+        if built is None:
+            time.sleep(1.0)
+        return built
+
+    monkeypatch.setattr(Compilers, "binaries", slowly)
+    with Bench(target, QUICK, cache) as bench:
+        assert all(found.ok for found in bench.interleave([job(target), job(target, LoopUnroll=4)]))
 
 
 def test_jobs_of_different_problems_cannot_be_interleaved(cache):

@@ -64,8 +64,7 @@ def test_any_layout_gives_numpys_product(data, m, n, k, batch, beta, all_types, 
     expected = 1.5 * (a.astype(float) @ b.astype(float)) + (beta * c.astype(float) if beta else 0)
     device = FakeDevice(TARGET) if shared else WithoutSharedMemory(TARGET)
     out = data.draw(st.none() | views(m, n, batch))
-    with library(*map(logic, kinds), device=device) as lib, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tunesmith.library._launcher.WRAP_BYTES", 0)
+    with library(*map(logic, kinds), device=device) as lib:
         found = lib.matmul(a, b, c=c, alpha=1.5, beta=beta, out=out)
     close(found, expected)
     assert found is out or (out is None and found.flags.c_contiguous and found.dtype == np.float32)
@@ -73,8 +72,7 @@ def test_any_layout_gives_numpys_product(data, m, n, k, batch, beta, all_types, 
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_lies_between_the_rows_of_out_is_left_alone(device, monkeypatch):  # type: ignore[no-untyped-def]
-    monkeypatch.setattr("tunesmith.library._launcher.WRAP_BYTES", 0)
+def test_what_lies_between_the_rows_of_out_is_left_alone(device):  # type: ignore[no-untyped-def]
     wide = np.full((9, 12), 7.0, np.float32)
     a, b = normal(9, 5), normal(5, 8)
     with library(logic(TYPES[0]), device=device(TARGET)) as lib:

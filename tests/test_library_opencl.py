@@ -90,11 +90,8 @@ def _in_order(x: np.ndarray, order: str) -> np.ndarray:
     return np.ascontiguousarray(x) if order == "C" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
-def test_the_callers_own_memory_serves_where_the_device_shares_it(
-    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_callers_own_memory_serves_where_the_device_shares_it(target: Target, tmp_path: Path):
     """Wrapped whatever their size, rows further apart than they are long, and both D and its surroundings checked."""
-    monkeypatch.setattr("tunesmith.library._launcher.WRAP_BYTES", 0)
     write(gemm_type("s", transpose_b=False), target, tmp_path)
     m, n, k = 301, 257, 129
     random = np.random.default_rng(4)

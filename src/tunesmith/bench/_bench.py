@@ -97,9 +97,9 @@ class Bench:
         for job in jobs:
             compilers.request(job)
         for place, job in enumerate(jobs):
-            compilers.pump()
             while (built := compilers.binaries(job)) is None:
-                compilers.pump()
+                # Asking may have added a probe; and what is finished by now must not leave nothing to wait for.
+                compilers.hand_out()
                 wait_until(compilers.connections, compilers.deadline)
                 compilers.pump()
             cost = Cost(compile=compilers.charge(job))

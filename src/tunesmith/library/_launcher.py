@@ -20,9 +20,6 @@ from ._arrays import Stored
 REMEMBERED = 1024
 """Problems whose plans are kept."""
 
-WRAP_BYTES = 1 << 20
-"""Smaller arrays are copied into buffers that are bound already: that is quicker than binding theirs."""
-
 Storage = NDArray[Any]
 
 
@@ -79,7 +76,7 @@ class Launcher:
                 self._ready.clear()
             ready = self._ready[problem] = self._first(logic, problem)
         read_only = {name: _read_only(storage) for name, storage in reads.items()}
-        wrapped = {name: self._wrap(storage) for name, storage in {**read_only, "D": d.storage}.items()}
+        wrapped = {name: self.device.wrap(storage) for name, storage in {**read_only, "D": d.storage}.items()}
         try:
             self._carry_out(ready, {name: buffer for name, buffer in wrapped.items() if buffer is not None}, reads, d)
         finally:
@@ -117,9 +114,6 @@ class Launcher:
         if reusable:
             ready.prepared, ready.generation = prepared, self._pool.generation
         return prepared
-
-    def _wrap(self, storage: Storage) -> Buffer | None:
-        return self.device.wrap(storage) if storage.nbytes >= WRAP_BYTES else None
 
     def _first(self, logic: Logic, problem: Problem) -> _Ready:
         why: list[str] = []

@@ -16,8 +16,8 @@ from tunesmith.records import Problem, ProblemType, Target, UserError
 
 from ._call import Call, checked
 from ._device import no_two_alike, open_for
-from ._launcher import Launched, Launcher
-from ._ways import Way, best_way, bound, take
+from ._launcher import REMEMBERED, Launched, Launcher
+from ._ways import Layout, Way, best_way, bound, layout, take
 
 MARK = b"tunesmith-logic:"
 """How a line of every library logic begins."""
@@ -55,6 +55,7 @@ class Library:
         self._all, self._asked = logics, device
         self._launched = launched
         self._lock = threading.RLock()
+        self._ways: dict[Layout, Way] = {}
         self._opened: tuple[Launcher, dict[ProblemType, Logic]] | None = None
 
     @property
@@ -108,9 +109,7 @@ class Library:
             call = checked(a, b, c, alpha, beta, out, self._launcher.device.alignment)
             if 0 in call.sizes:
                 return call.without_product()
-            way = best_way(call, self._logics)
-            if way is None:
-                raise self._unserved(call)
+            way = self._way(call)
             for part in map(call.matrix, range(call.out.shape[0])) if way.one_by_one else (call,):
                 self._launch(part, way)
             return call.result
@@ -127,6 +126,18 @@ class Library:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _way(self, call: Call) -> Way:
+        """The best way for a call, remembered by its layout."""
+        shape = layout(call)
+        if shape not in self._ways:
+            if len(self._ways) >= REMEMBERED:
+                self._ways.clear()
+            way = best_way(call, self._logics)
+            if way is None:
+                raise self._unserved(call)
+            self._ways[shape] = way
+        return self._ways[shape]
 
     def _launch(self, call: Call, way: Way) -> None:
         made = bound(call, way)

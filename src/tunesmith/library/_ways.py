@@ -18,6 +18,9 @@ from ._arrays import Array, Stored, leading_dimension, stored
 from ._call import Call
 
 
+Layout = tuple[object, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """One problem type, with the product or its transpose. `copied` counts the bytes of arrays that do not fit it."""
@@ -38,6 +41,14 @@ class Bound:
     c: Stored | None
     d: Stored
     target: Array
+
+
+def layout(call: Call) -> Layout:
+    """All that `best_way` looks at in a call's arrays: calls with the same layout go the same way."""
+    arrays = (call.a, call.b, call.out) if call.c is None else (call.a, call.b, call.out, call.c)
+    apart = tuple(np.may_share_memory(call.out, x) for x in arrays if x is not call.out)
+    native = call.out.dtype.isnative
+    return call.precision, apart, native, *((x.shape, x.strides, x.flags.aligned) for x in arrays)
 
 
 def best_way(call: Call, types: Iterable[ProblemType]) -> Way | None:
