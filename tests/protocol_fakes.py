@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tunesmith.protocol import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step, Table
+from tunesmith.protocol import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Result, Step, Table
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType, Rejection, Value
 
 TOY = ProblemType("TOY", "toy", ("N",), Configuration())
@@ -145,3 +145,39 @@ class Noisy:
         """Median with the interval between the order statistics that hold it in 95 % of cases (4th and 12th of 15)."""
         taken = np.sort(seconds * np.exp(self.random.normal(0.0, self.noise, 15)))
         return Estimate(float(taken[7]), float(taken[3]), float(taken[11]), 15)
+
+
+LEGAL = FakeJudge()
+
+
+def kept(result: Result, *names: str) -> list[tuple[object, ...]]:
+    return [tuple(config[name] for name in names) for config in result.survivors]
+
+
+def by(times: dict[tuple[object, ...], float], *names: str) -> Exact:
+    """Times that depend on these parameters only, the same on every problem; absent combinations do not run."""
+    return Exact(lambda config, problem: times.get(tuple(config[name] for name in names)))
+
+
+def same(config: Configuration, problem: Problem) -> float:
+    return 1.0
+
+
+WORK_GROUPS = [(8, 32, 1), (16, 16, 1), (32, 8, 1)]
+THREAD_TILES = [(2, 8), (4, 4), (8, 2)]
+
+
+def tiles(*rest: object, depths: list[int] | None = None):  # type: ignore[no-untyped-def]
+    """Nine macro-tile forks (five tiles), one step, then `rest`."""
+    forked = fork(WorkGroup=WORK_GROUPS, ThreadTile=THREAD_TILES, Depth=depths or [8])
+    start = {"WorkGroup": (16, 16, 1), "ThreadTile": (4, 4), "Depth": 8, "loads": 1}
+    return phases(start, forked, benchmark(loads=[1, 2]), *rest)
+
+
+def three_dimensional(config: Configuration) -> dict[str, tuple[int, int]]:
+    rows, columns, _ = config.integers("WorkGroup")
+    height, width = config.integers("ThreadTile")
+    return {"MacroTile": (rows * height, columns * width)}
+
+
+TILED = FakeJudge(derive=three_dimensional)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from library_fakes import logic
@@ -161,6 +162,24 @@ def test_select_says_solution_rule_and_expected_time(run: Path) -> None:
     assert (exact["rule"], exact["distance"], exact["neighbour"]) == ("exact", 0.0, [32, 32, 32])
     near = invoke_json("select", run / "logic" / "Cij_Aik_Bjk_SB.yaml", "--size", "40,32,1,32")
     assert (near["rule"], near["neighbour"], near["sizes"]) == ("nearest", [32, 32, 32], [40, 32, 1, 32])
+
+
+def test_select_answers_for_a_device_that_is_not_here_and_says_so(run: Path, tmp_path: Path) -> None:
+    text = (run / "logic" / "Cij_Aik_Bjk_SB.yaml").read_text()
+    device = yaml.safe_load(text)["origin"]["device"]
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_text(text.replace(device, "a device of another machine"))
+    result = invoke("select", elsewhere, "--size", 32, 32, 1, 32)
+    assert "exact: this size was measured" in result.stdout
+    assert "a device of another machine" in result.stderr
+    assert "was not asked" in result.stderr
+
+
+def test_a_tiny_problem_is_not_expected_to_take_less_than_any_that_was_measured(run: Path) -> None:
+    near = invoke_json("select", run, "--size", 1, 1, 1, 1)
+    assert near["rule"] == "nearest"
+    times = [row["seconds"] for one in invoke_json("show", run)["logic"] for row in one["winners"]]
+    assert near["expected_seconds"] == min(times)
 
 
 def test_select_names_the_type_where_a_folder_has_several(tmp_path: Path) -> None:

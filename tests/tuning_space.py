@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tunesmith.protocol import TuningFile, read_tuning_file
+from tunesmith.records import UserError
 from tunesmith.spaces import Parameter, Space
 
 SPACE = Space(
@@ -29,3 +33,14 @@ DERIVED = frozenset({"MacroTile", "DepthU", "WorkGroupSize"})
 
 def read(path: Path, **options: Any) -> TuningFile:
     return read_tuning_file(path, lambda _: SPACE, lambda _: DERIVED, **options)
+
+
+def complaint(write: Callable[..., TuningFile], text: str, *args: Any, **options: Any) -> UserError:
+    """The error that reading this raises."""
+    with pytest.raises(UserError) as caught:
+        write(text, *args, **options)
+    return caught.value
+
+
+def line_of(error: UserError) -> int:
+    return int(error.place.rpartition(":")[2])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tunesmith.library import load
+from tunesmith.library import DeviceAbsentError, load
 from tunesmith.records import UserError
 from tunesmith.report import documents, tables
 
@@ -34,6 +35,9 @@ def select(
     with load(logic) as library:
         try:
             choice = library.select(*sizes, problem_type=problem_type)
+        except DeviceAbsentError as absent:
+            sys.stderr.write(f"tunesmith: {absent.place} {absent.what}; whether the solution is legal was not asked\n")
+            choice = library.says(*sizes, problem_type=problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
     if as_json:

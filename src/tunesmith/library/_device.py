@@ -13,6 +13,10 @@ from tunesmith.records import ProblemType, Target, UserError
 Logics = Sequence[tuple[Path, Logic]]
 
 
+class DeviceAbsentError(UserError):
+    """No device that the logics were made on is here."""
+
+
 def no_two_alike(logics: Logics) -> None:
     """Raises UserError, naming both files, when two would answer for one problem type on one device."""
     seen: dict[tuple[str, str, ProblemType], Path] = {}
@@ -27,7 +31,7 @@ def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, dict[P
     """The device and the logics made on it: the one that was asked for, else the first of the logics' that is here.
 
     Logics of other devices serve only where a device was asked for and none was made on it. Raises UserError, naming
-    the logics' devices and those that are here, when none of them is.
+    the logics' devices and those that are here, when none of them is (a DeviceAbsentError).
     """
     device = asked if isinstance(asked, Device) else open_device(asked or _first_here(logics))
     every = {logic.document.problem_type: logic for _, logic in logics}
@@ -46,7 +50,7 @@ def _first_here(logics: Logics) -> Target:
                 return one.target
     made_on = ", ".join(f"{name} ({api})" for api, name in origins)
     here = ", ".join(_said(one) for ones in found.values() for one in ones)
-    raise UserError(
+    raise DeviceAbsentError(
         str(logics[0][0]),
         f"was made on {made_on}; here: {here or 'nothing'}",
         "tune on this machine, or name a device to use all the same: load(..., device=...)",

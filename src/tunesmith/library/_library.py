@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -80,13 +80,19 @@ class Library:
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
         for sizes or a type that do not fit, UserError when nothing is legal there.
         """
-        kind = self._named(problem_type)
+        kind = _named(self._logics, problem_type)
         problem = Problem(kind, _fitting(sizes, kind))
         with self._lock:
             choice = next(self._launcher.choices(self._logics[kind], problem), None)
         if choice is None:
             raise UserError(kind.name, f"no solution is legal at {problem}", "tune for such sizes")
         return choice
+
+    def says(self, *sizes: int, problem_type: str = "") -> Choice:
+        """`select` without the device: what the first logic of the type prefers, legal on this machine or not."""
+        logics = {logic.document.problem_type: logic for _, logic in reversed(self._all)}
+        kind = _named(logics, problem_type)
+        return logics[kind].choose(_fitting(sizes, kind))
 
     def matmul(
         self,
@@ -164,17 +170,18 @@ class Library:
                 self._opened = Launcher(device), logics
             return self._opened
 
-    def _named(self, name: str) -> ProblemType:
-        fitting = [kind for kind in self._logics if name in ("", kind.name)]
-        if len(fitting) != 1:
-            known = ", ".join(kind.name for kind in self._logics)
-            raise ValueError(f"name one problem type of {known}" + (f", not {name!r}" if name else ""))
-        return fitting[0]
-
     def _unserved(self, call: Call) -> UserError:
         wanted = {"s": "float32", "d": "float64"}[call.precision] + (" with beta" if call.c is not None else "")
         known = ", ".join(kind.name for kind in self._logics)
         return UserError("matmul", f"no logic serves {wanted}; there are {known}", "tune a GEMM of that type")
+
+
+def _named(kinds: Collection[ProblemType], name: str) -> ProblemType:
+    fitting = [kind for kind in kinds if name in ("", kind.name)]
+    if len(fitting) != 1:
+        known = ", ".join(kind.name for kind in kinds)
+        raise ValueError(f"name one problem type of {known}" + (f", not {name!r}" if name else ""))
+    return fitting[0]
 
 
 def _fitting(sizes: tuple[int, ...], kind: ProblemType) -> tuple[int, ...]:

@@ -17,7 +17,6 @@ from tunesmith.records import Configuration, Problem, ProblemType
 from ._arrays import Array, Stored, leading_dimension, stored
 from ._call import Call
 
-
 Layout = tuple[object, ...]
 
 
@@ -80,9 +79,7 @@ def bound(call: Call, way: Way) -> Bound:
 
 
 @lru_cache(maxsize=1024)
-def _problem(
-    kind: ProblemType, sizes: tuple[int, ...], leading: tuple[int, ...], alpha: float, beta: float
-) -> Problem:
+def _problem(kind: ProblemType, sizes: tuple[int, ...], leading: tuple[int, ...], alpha: float, beta: float) -> Problem:
     return Problem(kind, sizes, leading, Configuration({"alpha": alpha, "beta": beta}))
 
 

@@ -36,7 +36,8 @@ class Choice:
 
     `expected_seconds` is the measured median for an exact match. For a neighbour it is the neighbour's time scaled by
     the product of the sizes, that is, the neighbour's GFLOP/s wherever flops grow as that product (a GEMM, any
-    contraction). For the fallback it is not known. `neighbour` is the measured size that spoke for the solution and
+    contraction), but no less than the shortest time measured anywhere, since a launch's cost does not shrink with the
+    problem. For the fallback it is not known. `neighbour` is the measured size that spoke for the solution and
     `distance` how far away it is: Euclidean, over the sizes' binary logarithms.
     """
 
@@ -54,6 +55,7 @@ class Logic:
     def __init__(self, document: Document) -> None:
         self.document = document
         self._neighbours = Neighbours(document.rows)
+        self._shortest = min((row.estimate.seconds for row in document.rows), default=0.0)
         self._exact = {(row.sizes, row.leading): self._measured(row) for row in document.rows}
         self._remembered: dict[Where, tuple[Choice, ...]] = {}
 
@@ -95,7 +97,8 @@ class Logic:
             row = document.rows[place]
             seen.add(row.solution)
             named = document.solutions[row.solution]
-            expected = row.estimate.seconds * math.prod(sizes) / math.prod(row.sizes)
+            scaled = row.estimate.seconds * math.prod(sizes) / math.prod(row.sizes)
+            expected = max(scaled, self._shortest)
             yield Choice(named.solution, named.name, Rule.NEAREST, expected, row.where, distance)
         if document.fallback not in seen:
             named = document.solutions[document.fallback]

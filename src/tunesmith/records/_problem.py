@@ -31,9 +31,7 @@ class ProblemType:
     @staticmethod
     def from_json(text: str) -> ProblemType:
         raw = json.loads(text)
-        return ProblemType(
-            raw["operation"], raw["name"], tuple(raw["indices"]), Configuration.from_json(raw["fields"])
-        )
+        return ProblemType(raw["operation"], raw["name"], tuple(raw["indices"]), Configuration.from_json(raw["fields"]))
 
 
 @dataclass(frozen=True, slots=True)

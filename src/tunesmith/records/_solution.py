@@ -55,6 +55,7 @@ def solution_names(solutions: Sequence[Solution], always: Sequence[str] = ()) ->
 
     Unique for unequal solutions. Parameters are in alphabetical order of their names, as in Tensile's kernel names.
     """
+
     def varies(name: str) -> bool:
         return len({value_text(s.configuration[name]) if name in s.configuration else None for s in solutions}) > 1
 

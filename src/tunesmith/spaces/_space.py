@@ -36,9 +36,7 @@ class Parameter:
         kind = "list" if self.accepts.startswith("list") else self.accepts
         checked = _CHECKS[kind](self, value)
         if checked is None:
-            raise UserError(
-                place, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}"
-            )
+            raise UserError(place, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}")
         return checked
 
     def _remedy(self) -> str:

@@ -1,0 +1,32 @@
+"""Fixtures of several test files."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+
+from tuning_space import read
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a tuning file and read it."""
+
+    def write(text, **options):
+        path = tmp_path / "file.yaml"
+        path.write_text(dedent(text))
+        return read(path, **options)
+
+    return write
+
+
+@pytest.fixture
+def group(file):
+    """Read one size group of a GEMM; `before` goes in front of BenchmarkProblems."""
+
+    def write(text, problem_type="{DataType: s, TransposeB: False}", before="", **options):
+        body = indent(dedent(text).strip() or "{}", " " * 6)
+        return file(f"{before}\nBenchmarkProblems:\n  - - {problem_type}\n    -\n{body}\n", **options)
+
+    return write
