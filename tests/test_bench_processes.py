@@ -187,7 +187,8 @@ def test_what_is_built_while_nobody_looks_is_not_waited_for(target, cache, monke
 
     monkeypatch.setattr(Compilers, "binaries", slowly)
     with Bench(target, QUICK, cache) as bench:
-        assert all(found.ok for found in bench.interleave([job(target), job(target, LoopUnroll=4)]))
+        (found,) = bench.interleave([job(target)])
+    assert found.ok
 
 
 def test_jobs_of_different_problems_cannot_be_interleaved(cache):

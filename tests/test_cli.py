@@ -18,7 +18,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
-from tuning_runs import FAKE, environment, fake_file, tunesmith
+from tuning_runs import FAKE, FAKE_STEPS, environment, fake_file, tunesmith
 
 ROOT = Path(__file__).parents[1]
 GPU = "fake:GPU:8"
@@ -54,14 +54,7 @@ def test_without_a_terminal_a_run_prints_plain_whole_lines_and_few(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert not re.search(r"[^\x20-\x7e\n±µ]", done.stdout + done.stderr), "no control characters"
     steps = [line for line in done.stderr.splitlines() if re.match(r"0\d_", line)]
-    assert [line.partition(":")[0] for line in steps] == [
-        "01_CM_WorkGroup",
-        "02_Fork_ThreadTile",
-        "03_BF_VectorWidth",
-        "04_Join_MacroTile",
-        "05_BJ_LoopUnroll",
-        "06_Final",
-    ]
+    assert [line.partition(":")[0] for line in steps] == FAKE_STEPS
     assert len(done.stderr.splitlines()) == len(steps) + 1, "and one for the device"
     assert f"logic: {folder}/logic/Cij_Aik_Bjk_SB.yaml" in done.stdout.splitlines()
     assert f"CSV: {folder}/tables/Cij_Aik_Bjk_SB_00/06_Final.csv" in done.stdout.splitlines()

@@ -197,7 +197,7 @@ def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(
         ("Sizes: [Rows, Columns]", "Sizes: []", "Sizes is empty"),
         ("Sizes: [Rows, Columns]", "Sizes: [Rows, Rows, Columns]", "names two things"),
         ("Sizes: [Rows, Columns]", "Sizes: [Rows, GROUP_X, Columns]", "names two things"),
-        ("Sizes: [Rows, Columns]", "Sizes: Rows", "is not a list"),
+        ("Sizes: [Rows, Columns]", "Sizes: Rows", "Sizes is Rows, expected a list"),
         ("Flops:", "Flop:", "did you mean Flops?"),
         ("Flops: 6 * Rows * Columns", "", "has no Flops"),
         ("Flops: 6 * Rows", "Flops: 6 * GROUP_X", "names GROUP_X; here may stand Rows, Columns"),
@@ -216,10 +216,10 @@ def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(
         ("WorkGroup: [GROUP_X, GROUP_Y]", "WorkGroup: [1, 1, 1, 1]", "has 4 dimensions"),
         ("  WorkGroups:", "  Groups:", "neither WorkGroups nor WorkItems"),
         ("Entry: stencil", "Entry: sten-cil", "cannot be called"),
-        ("Entry: stencil", "Entry: stencil\nEntry: twice", "is there twice"),
-        ("Entry: stencil", "Entry: [", "not YAML"),
-        ("Entry: stencil", "Entry: 2020-13-45", "not YAML"),
-        ("STAGED:   ", "Rows: &a [*a]\n  STAGED:   ", "not YAML"),
+        ("Entry: stencil", "Entry: stencil\nEntry: twice", "Entry is given twice (first at"),
+        ("Entry: stencil", "Entry: [", "not valid YAML"),
+        ("Entry: stencil", "Entry: 2020-13-45", "cannot be called"),
+        ("STAGED:   ", "Rows: &a [*a]\n  STAGED:   ", "an alias stands inside of what it names"),
     ],
 )
 def test_a_mistake_in_the_description_names_the_file_and_the_remedy(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -15,7 +14,6 @@ from tunesmith.protocol import Benchmark, Final, Fork, GlobalParameters, Join, O
 from tuning_space import SPACE, complaint, line_of, read
 
 ROOT = Path(__file__).parent.parent
-DATA = Path(os.environ.get("TUNESMITH_DATA", ROOT.parent / "shared" / "data"))
 
 
 def steps_of(read_file, number=0):
@@ -329,8 +327,22 @@ def test_tensiles_globals_are_ignored_and_said(group):
 
 def test_library_logic_carries_its_labels(group):
     made = group("", before='LibraryLogic: {ScheduleName: "vega", DeviceNames: [a, b], Threshold: 0.1}')
-    assert (made.logic.schedule_name, made.logic.device_names) == ("vega", ("a", "b"))
+    assert (made.logic.schedule_name, made.logic.architecture_name) == ("vega", "")
     assert any("Threshold" in note for note in made.notes)
+    assert any("DeviceNames is ignored: the logic holds for the device" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ("", "Cij_SB.yaml"),
+        ("ScheduleName: vega10", "vega10_Cij_SB.yaml"),
+        ("ArchitectureName: gfx90a+xnack-", "gfx90a+xnack-_Cij_SB.yaml"),
+        ("ArchitectureName: gfx900, ScheduleName: vega10", "vega10_gfx900_Cij_SB.yaml"),
+    ],
+)
+def test_labels_begin_the_name_of_the_logics_file(group, labels, name):
+    assert group("", before=f"LibraryLogic: {{{labels}}}").logic.file_name("Cij_SB") == name
 
 
 def test_the_reference_page_tells_of_every_key(group):

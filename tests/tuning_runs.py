@@ -45,6 +45,15 @@ BenchmarkProblems:
 """
 """All six phases in few cells. The two work-groups are equally fast, so finalists are measured again, interleaved."""
 
+FAKE_STEPS = [
+    "01_CM_WorkGroup",
+    "02_Fork_ThreadTile",
+    "03_BF_VectorWidth",
+    "04_Join_MacroTile",
+    "05_BJ_LoopUnroll",
+    "06_Final",
+]
+
 
 def fake_file(folder: Path, text: str = FAKE, name: str = "fake.yaml") -> Path:
     path = folder / name

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .library import load
     from .records import UserError
+    from .session import tune
 
 __version__ = "0.1.0"
 
-__all__ = ["UserError", "load"]
+__all__ = ["UserError", "load", "tune"]
 
-_PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library"}
+_PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library", "tune": "tunesmith.session"}
 
 
 def __getattr__(name: str) -> Any:

@@ -98,7 +98,7 @@ class Bench:
             compilers.request(job)
         for place, job in enumerate(jobs):
             while (built := compilers.binaries(job)) is None:
-                # Asking may have added a probe. Nothing is collected before the wait, so there is something to wait for.
+                # Asking may have added a probe. Nothing is collected yet: something must be left to wait for.
                 compilers.hand_out()
                 wait_until(compilers.connections, compilers.deadline)
                 compilers.pump()

@@ -1,4 +1,4 @@
-"""Is it right? One execution of a plan on guarded, poisoned memory, compared with a reference (DESIGN rule 2)."""
+"""Is it right? One execution of a plan on guarded, poisoned memory, compared with a reference."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Kernel(ABC):
     Life of a configuration: `space` says what may vary; `rejections` and `rejections_for` say why not; `modules` are
     compiled; `rejections_compiled` looks at what the compiler made; `plan` says what is launched for a problem.
     Implementations are stateless and pure: they see a Target, never a device. The family that makes the source is
-    also the only one that says what is legal (DESIGN rule 3).
+    also the only one that says what is legal.
     """
 
     name: str

@@ -15,8 +15,8 @@ KERNELS: Registry[Kernel] = Registry(
     {
         "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
-        "CudaSimtGemm": "tunesmith.kernels.gemm.cuda_simt:CudaSimtGemm",
-        "TritonTmaGemm": "tunesmith.kernels.gemm.triton_tma:TritonTmaGemm",
+        "CudaSimtGemm": "tunesmith.kernels.gemm.cuda.simt:CudaSimtGemm",
+        "TritonTmaGemm": "tunesmith.kernels.gemm.triton.tma:TritonTmaGemm",
         "Custom": "tunesmith.kernels.custom:CustomKernel",
         "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },

@@ -4,6 +4,7 @@ from tunesmith.records import Registry
 
 from ._base import Array, Expected, Operation
 from ._keys import Key, shown, unknown_key
+from ._yaml import Node, read_yaml
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
 
 OPERATIONS: Registry[Operation] = Registry(
@@ -17,10 +18,12 @@ __all__ = [
     "Array",
     "Expected",
     "Key",
+    "Node",
     "Operation",
     "clamp",
     "exact_sizes",
     "range_sizes",
+    "read_yaml",
     "shown",
     "unknown_key",
 ]

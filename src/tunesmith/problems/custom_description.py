@@ -12,7 +12,7 @@ from typing import Literal
 from tunesmith.records import UserError, Value
 from tunesmith.spaces.expressions import Expression
 
-from ._placed import Placed, read
+from ._yaml import Node, parse_yaml
 
 LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize")
 """What constraints and launches may name beside sizes and parameters: properties of the device."""
@@ -83,7 +83,7 @@ class Description:
     digest: str
     name: str
     source: str
-    reference: Placed
+    reference: Node
     entry: str
     language: str
     options: tuple[str, ...]
@@ -105,24 +105,24 @@ class Description:
 
     @property
     def reference_file(self) -> Path:
-        return self.path.parent / str(self.reference.value).rpartition(":")[0]
+        return self.path.parent / self.reference.word("Reference").rpartition(":")[0]
 
     @property
     def reference_function(self) -> str:
-        return str(self.reference.value).rpartition(":")[2]
+        return self.reference.word("Reference").rpartition(":")[2]
 
 
 def describe(path: Path, place: str) -> Description:
     """Read the description that `place` names; raises UserError with the line of whatever is wrong with it."""
     text = _text(path, place)
-    fields = read(path, text).fields("the description of a kernel", _NEEDED, _OPTIONAL)
-    sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].items("Sizes"))
+    fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
+    sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
     parameters = _parameters(fields.get("Parameters"))
     known_to_launch = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
     _refuse_twice(fields["Sizes"], known_to_launch)
     if not sizes:
         raise fields["Sizes"].wrong("Sizes is empty", "name at least one size")
-    grid = fields["Grid"].pairs("Grid")
+    grid = fields["Grid"].mapping("Grid")
     unit = next(iter(grid), "")
     if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
         raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
@@ -132,7 +132,7 @@ def describe(path: Path, place: str) -> Description:
     arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
     source = _text(path.parent / fields["Source"].word("Source"), fields["Source"].place)
     reference = _reference(fields["Reference"])
-    reference_text = _text(path.parent / reference.value.rpartition(":")[0], reference.place)
+    reference_text = _text(path.parent / reference.word("Reference").rpartition(":")[0], reference.place)
     description = Description(
         path=path,
         digest=hashlib.sha256("\0".join((text, source, reference_text)).encode()).hexdigest(),
@@ -141,7 +141,7 @@ def describe(path: Path, place: str) -> Description:
         reference=reference,
         entry=_new_name(fields["Entry"], "Entry"),
         language=language,
-        options=tuple(o.word("Options") for o in fields["Options"].items("Options")) if "Options" in fields else (),
+        options=tuple(o.word("Options") for o in fields["Options"].sequence("Options")) if "Options" in fields else (),
         sizes=sizes,
         parameters=parameters,
         constraints=_constraints(fields.get("Constraints"), known_to_launch),
@@ -165,7 +165,7 @@ def _text(path: Path, place: str) -> str:
         raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
 
 
-def _check_outputs(description: Description, place: Placed) -> None:
+def _check_outputs(description: Description, place: Node) -> None:
     outputs = [array for array in description.arrays if array.role != "in"]
     if not outputs:
         raise place.wrong("no argument is an output", "give one of them Role: out or inout")
@@ -177,15 +177,16 @@ def _check_outputs(description: Description, place: Placed) -> None:
         )
 
 
-def _parameters(entry: Placed | None) -> tuple[DescribedParameter, ...]:
-    pairs = entry.pairs("Parameters") if entry else {}
-    return tuple(_parameter(name, given) for name, given in pairs.items())
+def _parameters(entry: Node | None) -> tuple[DescribedParameter, ...]:
+    if entry is None:
+        return ()
+    given = entry.mapping("Parameters")
+    return tuple(_parameter(_identifier(name, entry.at(name), "a parameter"), given[name]) for name in given)
 
 
-def _parameter(name: str, entry: Placed) -> DescribedParameter:
+def _parameter(name: str, entry: Node) -> DescribedParameter:
     fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
-    _new_name(Placed(name, entry.place), "a parameter")
-    values = tuple(item.plain(name) for item in fields["Values"].items(f"{name}.Values"))
+    values = tuple(item.plain(name) for item in fields["Values"].sequence(f"{name}.Values"))
     for value in values:
         if isinstance(value, tuple) or (isinstance(value, str) and not _IDENTIFIER.match(value)):
             raise entry.wrong(f"{name} cannot be {value!r}", "a macro holds a number, true or false, or one word")
@@ -197,89 +198,95 @@ def _parameter(name: str, entry: Placed) -> DescribedParameter:
     return DescribedParameter(name, values, default, fields["Doc"].word("Doc") if "Doc" in fields else "")
 
 
-def _constraints(entry: Placed | None, names: Iterable[str]) -> tuple[Constraint, ...]:
+def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:
     constraints = []
-    for given in entry.items("Constraints") if entry else []:
-        fields = given.fields("a constraint", ("Require", "Reason"), ())
+    for given in entry.sequence("Constraints") if entry else []:
+        fields = given.fields("a constraint", ("Require", "Reason"))
         constraints.append(Constraint(_expression(fields["Require"], names), fields["Reason"].word("Reason")))
     return tuple(constraints)
 
 
 def _arguments(
-    entry: Placed, sizes: tuple[str, ...], known: tuple[str, ...]
+    entry: Node, sizes: tuple[str, ...], known: tuple[str, ...]
 ) -> tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]:
     arguments: list[ArrayArgument | ValueArgument | LocalMemoryArgument] = []
-    for given in entry.items("Arguments"):
-        pairs = given.pairs("an argument")
+    for given in entry.sequence("Arguments"):
+        pairs = given.mapping("an argument")
         if "Shape" in pairs:
             arguments.append(_array(given, sizes))
         elif "LocalBytes" in pairs:
-            fields = given.fields("an argument in local memory", ("Name", "LocalBytes"), ())
+            fields = given.fields("an argument in local memory", ("Name", "LocalBytes"))
             arguments.append(
                 LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], known))
             )
         else:
-            fields = given.fields("an argument", ("Name", "DataType", "Value"), ())
+            fields = given.fields("an argument", ("Name", "DataType", "Value"))
             value = _expression(fields["Value"], known)
             arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
     _refuse_twice(entry, [argument.name for argument in arguments])
     return tuple(arguments)
 
 
-def _array(entry: Placed, sizes: tuple[str, ...]) -> ArrayArgument:
+def _array(entry: Node, sizes: tuple[str, ...]) -> ArrayArgument:
     fields = entry.fields("an array", ("Name", "DataType", "Shape", "Role"), ("Range",))
     role = fields["Role"].word("Role")
     if role not in ("in", "out", "inout"):
         raise fields["Role"].wrong(f"Role cannot be {role}", "give in, out or inout")
-    shape = tuple(_expression(item, sizes) for item in fields["Shape"].items("Shape"))
+    shape = tuple(_expression(item, sizes) for item in fields["Shape"].sequence("Shape"))
     bounds: list[Expression] = []
     if "Range" in fields:
-        bounds = [_expression(item, sizes) for item in fields["Range"].items("Range")]
+        bounds = [_expression(item, sizes) for item in fields["Range"].sequence("Range")]
         if len(bounds) != 2:
             raise fields["Range"].wrong("Range has not two entries", "give [low, high]; high is not drawn itself")
     name, dtype = _new_name(fields["Name"], "Name"), _data_type(fields["DataType"])
     return ArrayArgument(name, dtype, shape, role, *bounds)  # type: ignore[arg-type]  # one of three words, by the check
 
 
-def _extents(entry: Placed, what: str, names: Iterable[str]) -> tuple[Expression, ...]:
-    items = entry.items(what)
+def _extents(entry: Node, what: str, names: Iterable[str]) -> tuple[Expression, ...]:
+    items = entry.sequence(what)
     if not 1 <= len(items) <= 3:
         raise entry.wrong(f"{what} has {len(items)} dimensions", "give one, two or three, the fastest first")
     return tuple(_expression(item, names) for item in items)
 
 
-def _optional(entry: Placed | None, names: Iterable[str]) -> Expression | None:
+def _optional(entry: Node | None, names: Iterable[str]) -> Expression | None:
     return _expression(entry, names) if entry else None
 
 
-def _expression(entry: Placed, names: Iterable[str]) -> Expression:
-    expression = Expression.parse(entry.value, entry.place)
+def _expression(entry: Node, names: Iterable[str]) -> Expression:
+    expression = Expression.parse(entry.plain("an expression"), entry.place)
     if unknown := sorted(expression.names - set(names)):
         raise entry.wrong(f"{expression.text!r} names {', '.join(unknown)}", f"here may stand {', '.join(names)}")
     return expression
 
 
-def _data_type(entry: Placed) -> str:
-    if entry.value not in DATA_TYPES:
-        raise entry.wrong(f"DataType cannot be {entry.value!r}", f"give one of {', '.join(DATA_TYPES)}")
-    return str(entry.value)
+def _data_type(entry: Node) -> str:
+    dtype = entry.word("DataType")
+    if dtype not in DATA_TYPES:
+        raise entry.wrong(f"DataType cannot be {dtype}", f"give one of {', '.join(DATA_TYPES)}")
+    return dtype
 
 
-def _reference(entry: Placed) -> Placed:
-    file, colon, function = entry.word("Reference").rpartition(":")
+def _reference(entry: Node) -> Node:
+    name = entry.word("Reference")
+    file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
-        raise entry.wrong(f"Reference cannot be {entry.value!r}", "name a Python function: file.py:function")
+        raise entry.wrong(f"Reference cannot be {name}", "name a Python function: file.py:function")
     return entry
 
 
-def _new_name(entry: Placed, what: str) -> str:
-    name = entry.word(what)
+def _new_name(entry: Node, what: str) -> str:
+    return _identifier(entry.word(what), entry.place, what)
+
+
+def _identifier(name: str, place: str, what: str) -> str:
     if not _IDENTIFIER.match(name) or name in LIMITS:
-        raise entry.wrong(f"{what} cannot be called {name!r}", "use letters, digits and _, and no device property")
+        remedy = "use letters, digits and _, and no device property"
+        raise UserError(place, f"{what} cannot be called {name!r}", remedy)
     return name
 
 
-def _refuse_twice(entry: Placed, names: Iterable[str]) -> None:
+def _refuse_twice(entry: Node, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tunesmith.problems import shown, unknown_key
+from tunesmith.problems import Node, shown, unknown_key
 from tunesmith.records import Configuration, UserError, Value
 from tunesmith.spaces import Space
 
 from ._notes import Notes
 from ._tensile import FOREIGN_PARAMETERS, RENAMED_PARAMETERS
-from ._yaml import Node
 
 MOST_CHOICES = 100_000
 """The most combinations that one step may have."""

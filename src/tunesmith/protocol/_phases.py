@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.problems import shown, unknown_key
+from tunesmith.problems import Node, shown, unknown_key
 from tunesmith.records import Configuration, Problem, UserError, Value
 from tunesmith.spaces import Space
 
@@ -13,7 +13,6 @@ from ._entries import Entry, EntryReader, Factor, combinations, items
 from ._notes import Notes
 from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT, SizeReader
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
-from ._yaml import Node
 
 INITIAL = "InitialSolutionParameters"
 VARYING = (Phase.COMMON, Phase.FORK, Phase.BENCHMARK_FORK, Phase.BENCHMARK_JOIN)

@@ -12,7 +12,7 @@ from ._phases import INITIAL
 from ._settings import GLOBAL_KEYS, LOGIC_KEYS
 from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT
 from ._steps import Phase
-from ._tensile import ANSWERED_GLOBALS, IGNORED_GLOBALS, IGNORED_LOGIC
+from ._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 
 PHASES = {
     INITIAL: "One value for a parameter, which holds until a step settles it. A parameter with a single value in any "
@@ -95,7 +95,8 @@ def _settings() -> list[str]:
 
 
 def _tensile() -> list[str]:
-    answered = _table(("Tensile's", "here"), ((f"`{name}`", text) for name, text in ANSWERED_GLOBALS.items()))
+    answers = ANSWERED_GLOBALS | ANSWERED_LOGIC
+    answered = _table(("Tensile's", "here"), ((f"`{name}`", text) for name, text in answers.items()))
     names = ", ".join(f"`{name}`" for name in sorted(IGNORED_GLOBALS | IGNORED_LOGIC))
     return ["## What is read and ignored", answered, f"Without a counterpart: {names}."]
 

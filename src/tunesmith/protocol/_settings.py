@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
-from tunesmith.problems import Key, shown, unknown_key
+from tunesmith.problems import Key, Node, shown, unknown_key
 from tunesmith.records import UserError
 
 from ._notes import Notes
 from ._steps import Objective
-from ._tensile import ANSWERED_GLOBALS, IGNORED_GLOBALS, IGNORED_LOGIC
-from ._yaml import Node
+from ._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,15 @@ class GlobalParameters:
 
 @dataclass(frozen=True, slots=True)
 class LibraryLogic:
-    """How the library logic is labelled; empty where the file says nothing and the device's own facts are used."""
+    """What the files with the library logic are called; empty where the tuning file says nothing."""
 
     schedule_name: str = ""
     architecture_name: str = ""
-    device_names: tuple[str, ...] = ()
+
+    def file_name(self, type_name: str) -> str:
+        """`SCHEDULE_ARCHITECTURE_TYPE.yaml`, without what is empty."""
+        parts = (self.schedule_name, self.architecture_name, type_name)
+        return "_".join(part for part in parts if part) + ".yaml"
 
 
 GLOBAL_KEYS: dict[str, Key] = {
@@ -84,25 +89,19 @@ GLOBAL_KEYS: dict[str, Key] = {
 }
 
 LOGIC_KEYS: dict[str, Key] = {
-    "schedule_name": Key("ScheduleName", "word", "Name of the logic's schedule, which begins its file's name."),
-    "architecture_name": Key("ArchitectureName", "word", "Architecture that the logic is filed under."),
-    "device_names": Key("DeviceNames", "list of words", "Devices that the logic holds for."),
+    "schedule_name": Key("ScheduleName", "word", "Begins the name of the logic's files, as in Tensile."),
+    "architecture_name": Key("ArchitectureName", "word", "Stands in the name of the logic's files, before the type."),
 }
+
+_IN_FILE_NAMES = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)
 
 
 def read_globals(node: Node | None, notes: Notes) -> GlobalParameters:
     """Tensile's parameters that mean something else or nothing here are said to be ignored."""
     if node is None or node.is_null:
         return GlobalParameters()
-    given = dict(node.mapping("GlobalParameters"))
-    ignored = [name for name in given if name in IGNORED_GLOBALS]
-    for name, instead in ANSWERED_GLOBALS.items():
-        if name in given:
-            notes.say(node.at(name), f"{name} is ignored: {instead}")
-    if ignored:
-        notes.say(node.at(ignored[0]), f"GlobalParameters of Tensile's that mean nothing here: {', '.join(ignored)}")
-    known = {name: value for name, value in given.items() if name not in ANSWERED_GLOBALS and name not in ignored}
-    values: dict[str, object] = _read(GLOBAL_KEYS, node, known, "GlobalParameters")
+    known = _without_tensiles(node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes)
+    values = _read(GLOBAL_KEYS, node, known, "GlobalParameters")
     if "objective" in values:
         values["objective"] = Objective(str(values["objective"]))
     made = GlobalParameters(**values)  # type: ignore[arg-type]  # each checked by its key
@@ -114,14 +113,31 @@ def read_globals(node: Node | None, notes: Notes) -> GlobalParameters:
 
 
 def read_logic(node: Node | None, notes: Notes) -> LibraryLogic:
+    """The names must be fit to stand in the name of a file."""
     if node is None or node.is_null:
         return LibraryLogic()
-    given = dict(node.mapping("LibraryLogic"))
-    ignored = [name for name in given if name in IGNORED_LOGIC]
-    if ignored:
-        notes.say(node.at(ignored[0]), f"LibraryLogic of Tensile's that means nothing here: {', '.join(ignored)}")
-    known = {name: value for name, value in given.items() if name not in ignored}
-    return LibraryLogic(**_read(LOGIC_KEYS, node, known, "LibraryLogic"))  # type: ignore[arg-type]  # checked by its key
+    known = _without_tensiles(node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes)
+    values = _read(LOGIC_KEYS, node, known, "LibraryLogic")
+    for attribute, value in values.items():
+        name = LOGIC_KEYS[attribute].name
+        if not _IN_FILE_NAMES.fullmatch(str(value)):
+            what = f"{name} cannot be {shown(value)}: it stands in the name of a file"
+            remedy = "use up to 64 letters, digits, _ . + and -, the first a letter, a digit or _"
+            raise UserError(node.at(name), what, remedy)
+    return LibraryLogic(**values)  # type: ignore[arg-type]  # each checked by its key
+
+
+def _without_tensiles(
+    node: Node, where: str, answered: Mapping[str, str], ignored: Collection[str], notes: Notes
+) -> dict[str, Node]:
+    """The keys that mean something here; what becomes of Tensile's others is said."""
+    given = node.mapping(where)
+    for name, instead in answered.items():
+        if name in given:
+            notes.say(node.at(name), f"{name} is ignored: {instead}")
+    if foreign := [name for name in given if name in ignored]:
+        notes.say(node.at(foreign[0]), f"keys of {where} that mean nothing here: {', '.join(foreign)}")
+    return {name: value for name, value in given.items() if name not in answered and name not in ignored}
 
 
 def _read(keys: dict[str, Key], node: Node, given: dict[str, Node], where: str) -> dict[str, object]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tunesmith.problems import LIMIT, Operation, clamp, exact_sizes, range_sizes, unknown_key
+from tunesmith.problems import LIMIT, Node, Operation, clamp, exact_sizes, range_sizes, unknown_key
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
-
-from ._yaml import Node
 
 Sizes = tuple[int, ...]
 

@@ -41,6 +41,9 @@ IGNORED_GLOBALS = _names(
 )
 """Global parameters that mean nothing here."""
 
+ANSWERED_LOGIC = {"DeviceNames": "the logic holds for the device that it was measured on"}
+"""Keys of LibraryLogic with another answer here, and which."""
+
 IGNORED_LOGIC = _names(
     """
     BranchPenalty Dilation LibraryType SmoothOutliers

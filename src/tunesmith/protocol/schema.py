@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.problems import OPERATIONS, Operation, unknown_key
+from tunesmith.problems import OPERATIONS, Node, Operation, read_yaml, unknown_key
 from tunesmith.records import Configuration, ProblemType, UserError, Value
 from tunesmith.spaces import Space
 
@@ -19,7 +19,6 @@ from ._phases import PHASE_KEYS, GroupReader
 from ._settings import GlobalParameters, LibraryLogic, read_globals, read_logic
 from ._sizes import SizeReader
 from ._steps import Phases
-from ._yaml import Node, read_yaml
 
 Spaces = Callable[[ProblemType], Space]
 Derived = Callable[[ProblemType], frozenset[str]]

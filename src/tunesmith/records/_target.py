@@ -30,5 +30,5 @@ class Target:
 
     @property
     def shares_the_host(self) -> bool:
-        """The device is the host's own CPU: nothing may compile while something is timed on it (DESIGN rule 6)."""
+        """The device is the host's own CPU: nothing may compile while something is timed on it."""
         return self.kind == "CPU"

@@ -77,7 +77,7 @@ class RecordedMeasure:
         """Every cell once; see `protocol.Measure`."""
         grouped = [self._legal(_cells(group, problems)) for group in groups]
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
-        known = {}
+        known = self.lookup(legal, racing)
         self.ledger.reused += len(known)
         self._begin(len(legal), len(known))
         if len(known) < len(legal):

@@ -164,7 +164,7 @@ class _Session:
                 by_type[group.phases.problem_type].append(group)
         for problem_type, groups in by_type.items():
             logic = _logic(self.outcome.target, groups)
-            path = self.outcome.folder / LOGIC / f"{problem_type.name}.yaml"
+            path = self.outcome.folder / LOGIC / self.file.logic.file_name(problem_type.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             reached("writing")
             write_logic(logic.document, path)

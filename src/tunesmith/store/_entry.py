@@ -13,9 +13,9 @@ from tunesmith.records import Measurement, Problem, Solution, Target
 class Entry:
     """One measurement under its key and round.
 
-    `key` holds everything that could change the measurement (`measurement_key`); `round` is "screen", "confirm/<hash
-    of the finalists>", "anchor/<n>" ...: unique together. `identity` is the solution's, `toolchain` the compiler's name
-    and version.
+    `key` holds everything that could change the measurement (`measurement_key`); `round` is "race", "full",
+    "anchor/<n>" or "confirm/<hash of the finalists>", with "/recheck" for a second result: unique together.
+    `identity` is the solution's, `toolchain` the compiler's name and version.
     """
 
     key: str

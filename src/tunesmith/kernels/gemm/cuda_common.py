@@ -11,7 +11,7 @@ from tunesmith.problems.gemm import Gemm, GemmOperation
 from tunesmith.records import CompiledFacts, Configuration, Problem, Rejection, Target, Value
 from tunesmith.spaces import Parameter
 
-from .opencl._parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
+from .parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
 
 DEFAULT_DEPTH = 8
 """DepthU where neither DepthU nor LoopUnroll is given, as in the other families."""
@@ -25,13 +25,8 @@ LONGEST = 2**31 - 2**12
 REGISTERS_PER_BLOCK = 65536
 """32-bit registers that one work-group can have, on every architecture since Maxwell."""
 
-
 MOST_SPILLED_BYTES = 1024
 """Per work-item: such a program spends its time on its own stack (Triton's ieee dot at 128x128: 4.6 KB)."""
-
-
-def language(name: str) -> Parameter:
-    return Parameter("KernelLanguage", name, (name,), "The language the kernel is written in; it picks the family.")
 
 
 def tile_parameters() -> tuple[Parameter, ...]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm import parameters as parameter
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Argument,
@@ -28,8 +28,8 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Space
 
-from . import _parameters as parameter
 from . import _rules as rules
+from ._family import OpenClGemm
 from ._guess import seconds
 from ._launches import REDUCTION_ITEMS, Workspace, grid, integers, longs, output, partial_sums_bytes, sum_of_splits
 from ._reasons import Reason
@@ -89,20 +89,20 @@ class Panels:
         )
 
 
-class RegisterGemm(Kernel):
+class RegisterGemm(OpenClGemm):
     """D = alpha op(A) op(B) + beta C. Every work-item holds ThreadTile sums in vectors of VectorWidth and reads A and B
     through the caches, optionally from copies in panels (PackA, PackB). Made for CPUs.
 
     The inner product of a column of A's panel with a row of B's is that of GotoBLAS; the rest is the cache's work.
     """
 
-    name, operation, language = "RegisterGemm", "GEMM", "OpenCL"
+    name = "RegisterGemm"
     form: Mapping[str, Value] = MappingProxyType({"LocalMemory": False})
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
         return Space(
             (
-                parameter.LANGUAGE,
+                parameter.language(self.language),
                 parameter.local_memory(False),
                 parameter.work_group((1, 2, 1), (1, 1, 1), (1, 4, 1), (2, 1, 1), (2, 2, 1)),
                 parameter.thread_tile((32, 8), (16, 4), (16, 8), (32, 4), (32, 12), (48, 8), (64, 4), (64, 6)),
@@ -140,11 +140,6 @@ class RegisterGemm(Kernel):
                     )
         yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
-        yield from rules.compiled(Schedule.of(config), facts, target)
-
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (_module(config, problem_type),)
 
@@ -172,9 +167,6 @@ class RegisterGemm(Kernel):
         )
         packing = [x.pack(gemm, place) for place, x in packed.values()] if gemm.k else []
         return Plan((*packing, multiply, *sum_of_splits(gemm, split, workspace.argument(0))), workspace.total)
-
-    def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return Schedule.of(config).derived()
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         gemm = Gemm.of(problem)

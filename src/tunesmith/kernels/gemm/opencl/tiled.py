@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm import parameters as parameter
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     CompiledFacts,
@@ -23,8 +23,8 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Space
 
-from . import _parameters as parameter
 from . import _rules as rules
+from ._family import OpenClGemm
 from ._guess import seconds
 from ._launches import REDUCTION_ITEMS, Workspace, grid, integers, longs, output, partial_sums_bytes, sum_of_splits
 from ._reasons import Reason
@@ -35,19 +35,19 @@ REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
 
 
-class TiledGemm(Kernel):
+class TiledGemm(OpenClGemm):
     """D = alpha op(A) op(B) + beta C. Work-groups stage DepthU rows of both tiles in local memory and multiply them.
 
-    After Tensile's source kernels; parameter names and meanings are Tensile's (`_parameters.py`).
+    After Tensile's source kernels; parameter names and meanings are Tensile's (`gemm/parameters.py`).
     """
 
-    name, operation, language = "TiledGemm", "GEMM", "OpenCL"
+    name = "TiledGemm"
     form: Mapping[str, Value] = MappingProxyType({"LocalMemory": True})
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
         return Space(
             (
-                parameter.LANGUAGE,
+                parameter.language(self.language),
                 parameter.local_memory(True),
                 parameter.work_group((16, 16, 1), (8, 32, 1), (32, 8, 1), (8, 8, 1), (16, 8, 2)),
                 parameter.thread_tile((4, 4), (2, 8), (8, 2), (8, 8), (4, 8), (8, 4)),
@@ -101,11 +101,6 @@ class TiledGemm(Kernel):
                     )
         yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
-        yield from rules.compiled(Schedule.of(config), facts, target)
-
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (_module(config, problem_type),)
 
@@ -130,9 +125,6 @@ class TiledGemm(Kernel):
             ),
         )
         return Plan((multiply, *sum_of_splits(gemm, split, sums.argument(0))), sums.total)
-
-    def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return Schedule.of(config).derived()
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         return seconds(Schedule.of(config), problem, target)

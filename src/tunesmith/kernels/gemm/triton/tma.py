@@ -7,6 +7,15 @@ from functools import cache
 from importlib.resources import files
 
 from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm.cuda_common import (
+    Tile,
+    tile_parameters,
+    useless_program,
+    wrong_device,
+    wrong_size,
+    wrong_work_group,
+)
+from tunesmith.kernels.gemm.parameters import language
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     CompiledFacts,
@@ -24,16 +33,6 @@ from tunesmith.records import (
     Value,
 )
 from tunesmith.spaces import Parameter, Space
-
-from .cuda_common import (
-    Tile,
-    language,
-    tile_parameters,
-    useless_program,
-    wrong_device,
-    wrong_size,
-    wrong_work_group,
-)
 
 WARP, MOST_WARPS = 32, 16
 SMALLEST_TILE, LARGEST_BOX = 16, 256
@@ -133,7 +132,7 @@ class TritonTmaGemm(Kernel):
                 "num_stages": config.integer("NumStages"),
             }
         )
-        place = f"{__package__}.triton_tma_source:gemm"
+        place = f"{__package__}.tma_source:gemm"
         return (Module(self.language, _source(), ("gemm",), python=place, constants=constants),)
 
     def plan(
@@ -168,7 +167,7 @@ class TritonTmaGemm(Kernel):
 
 @cache
 def _source() -> str:
-    return files(__package__).joinpath("triton_tma_source.py").read_text(encoding="utf-8")
+    return files(__package__).joinpath("tma_source.py").read_text(encoding="utf-8")
 
 
 def _power_of_two(value: int) -> bool:

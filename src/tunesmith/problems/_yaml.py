@@ -1,4 +1,7 @@
-"""A YAML file as a tree whose nodes know their place, read safely: no objects, no bombs, no key twice."""
+"""A YAML file as a tree whose nodes know their place, read safely: no objects, no bombs, no key twice.
+
+Tuning files and the descriptions of the user's own kernels are read with it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from typing import Any
 import yaml
 from yaml.constructor import SafeConstructor
 
-from tunesmith.problems import shown
 from tunesmith.records import UserError, Value
+
+from ._keys import shown, unknown_key
 
 Scalar = None | bool | int | float | str
 
@@ -53,17 +57,34 @@ class Node:
         """The place of a key of this mapping; for one that is absent, the mapping's own."""
         return self.places.get(key, self.place)
 
+    def wrong(self, what: str, remedy: str) -> UserError:
+        return UserError(self.place, what, remedy)
+
     def mapping(self, what: str) -> dict[str, Node]:
         if isinstance(self.content, dict):
             return self.content
-        raise UserError(
-            self.place, f"{what} is {self._kind()}, expected keys with values", "write lines of `key: value`"
-        )
+        raise self.wrong(f"{what} is {self._kind()}, expected keys with values", "write lines of `key: value`")
+
+    def fields(self, what: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Node]:
+        """A mapping that has all `needed` keys and none beside them but `optional` ones."""
+        fields, known = self.mapping(what), (*needed, *optional)
+        for name in fields:
+            if name not in known:
+                raise unknown_key(self.at(name), name, known, what)
+        for name in needed:
+            if name not in fields:
+                raise self.wrong(f"{what} has no {name}", f"it needs {', '.join(needed)}")
+        return fields
 
     def sequence(self, what: str) -> tuple[Node, ...]:
         if isinstance(self.content, tuple):
             return self.content
-        raise UserError(self.place, f"{what} is {self._kind()}, expected a list", "write [a, b] or lines of `- item`")
+        raise self.wrong(f"{what} is {self._kind()}, expected a list", "write [a, b] or lines of `- item`")
+
+    def word(self, what: str) -> str:
+        if isinstance(self.content, str) and self.content:
+            return self.content
+        raise self.wrong(f"{what} is {self._kind()}, expected a word", f"give {what} a name")
 
     def plain(self, what: str) -> Value:
         """The value without places: scalars and lists of them."""
@@ -71,9 +92,7 @@ class Node:
             case tuple() as items:
                 return tuple(item.plain(what) for item in items)
             case dict() | None:
-                raise UserError(
-                    self.place, f"{what} is {self._kind()}, expected a value", "give it a value, or remove it"
-                )
+                raise self.wrong(f"{what} is {self._kind()}, expected a value", "give it a value, or remove it")
             case scalar:
                 return scalar
 
@@ -99,13 +118,13 @@ def read_yaml(path: Path) -> Node:
         raise UserError(str(path), f"no UTF-8 at byte {error.start}", "save it as UTF-8 text") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(str(path), f"cannot be read ({reason})", "give the path of a tuning file") from error
+        raise UserError(str(path), f"cannot be read ({reason})", "give the path of a YAML file") from error
     if len(raw) > MOST_BYTES:
-        raise UserError(str(path), f"longer than {MOST_BYTES} bytes", "split it into several tuning files")
-    return parse(text, str(path))
+        raise UserError(str(path), f"longer than {MOST_BYTES} bytes", "split it into several files")
+    return parse_yaml(text, str(path))
 
 
-def parse(text: str, name: str) -> Node:
+def parse_yaml(text: str, name: str) -> Node:
     """`read_yaml` for a text; `name` is what places begin with."""
     try:
         _refuse_depth(text, name)
@@ -118,7 +137,7 @@ def parse(text: str, name: str) -> Node:
         detail = " ".join(str(error).split())
         raise UserError(name, f"not valid YAML ({detail})", "correct the syntax") from error
     if root is None:
-        raise UserError(name, "the file is empty", "write a tuning file, such as examples/wiki.yaml")
+        raise UserError(name, "the file is empty", "write lines of `key: value`, as in the files in examples/")
     return _Tree(name).node(root)
 
 
@@ -130,7 +149,7 @@ def _refuse_depth(text: str, name: str) -> None:
         if depth > DEEPEST:
             mark = event.start_mark
             place = f"{name}:{mark.line + 1}" if mark else name
-            raise UserError(place, f"nested more than {DEEPEST} deep", "no part of a tuning file goes so deep")
+            raise UserError(place, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
 
 
 class _Tree:

@@ -1,12 +1,16 @@
-"""What may vary in the OpenCL GEMM kernels. Names and meanings as in Tensile, except where the text says otherwise."""
+"""What may vary in GEMM kernels. Names and meanings as in Tensile, except where the text says otherwise.
+
+A parameter that several families have stands here once, so that it means the same in all of them.
+"""
 
 from __future__ import annotations
 
 from tunesmith.spaces import Parameter
 
-LANGUAGE = Parameter(
-    "KernelLanguage", "OpenCL", ("OpenCL",), "The language the kernel is written in; with the form it picks the family."
-)
+
+def language(name: str) -> Parameter:
+    text = "The language the kernel is written in; with the form it picks the family."
+    return Parameter("KernelLanguage", name, (name,), text)
 
 
 def local_memory(default: bool) -> Parameter:

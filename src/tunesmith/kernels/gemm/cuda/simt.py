@@ -10,6 +10,15 @@ from importlib.resources import files
 import numpy as np
 
 from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm.cuda_common import (
+    Tile,
+    tile_parameters,
+    useless_program,
+    wrong_device,
+    wrong_size,
+    wrong_work_group,
+)
+from tunesmith.kernels.gemm.parameters import GLOBAL_SPLIT, language
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Argument,
@@ -29,24 +38,13 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Space, When
 
-from .cuda_common import (
-    Tile,
-    language,
-    tile_parameters,
-    useless_program,
-    wrong_device,
-    wrong_size,
-    wrong_work_group,
-)
-from .opencl._parameters import GLOBAL_SPLIT
-
 REDUCE_THREADS = 256
 LARGEST_THREAD_TILE = 128
 """Elements of D per work-item: more accumulators than this do not fit into 255 registers beside everything else."""
 
 
 class CudaSimtGemm(Kernel):
-    """One macro tile a work-group, staged through shared memory, `cuda_simt.cu`.
+    """One macro tile a work-group, staged through shared memory, `simt.cu`.
 
     With GlobalSplitU = s > 1, s work-groups take a part of K each for the same macro tile and write their sums to the
     workspace, of s x Batch x N x M elements; a second launch adds them in a fixed order. Only whether K is split is
@@ -130,7 +128,7 @@ class CudaSimtGemm(Kernel):
 
 @cache
 def _source() -> str:
-    return files(__package__).joinpath("cuda_simt.cu").read_text(encoding="utf-8")
+    return files(__package__).joinpath("simt.cu").read_text(encoding="utf-8")
 
 
 def _dtype(problem_type: ProblemType) -> str:

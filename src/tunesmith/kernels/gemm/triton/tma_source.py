@@ -1,4 +1,4 @@
-"""The jit function of `triton_tma`. Imported only where Triton is; everyone else reads this file as text."""
+"""The jit function of `tma`. Imported only where Triton is; everyone else reads this file as text."""
 
 import triton
 import triton.language as tl

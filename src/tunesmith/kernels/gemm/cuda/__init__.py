@@ -1,0 +1,1 @@
+"""GEMM in CUDA C++, compiled by NVRTC."""
