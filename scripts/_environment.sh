@@ -30,13 +30,23 @@ find_python() {
     return 1
 }
 
+# An environment that we made, or that is not there yet; anything else at that path is somebody's and is left alone.
+remove_environment() {
+    [ -e "$environment" ] || return 0
+    if [ -e "$environment/.tunesmith" ]; then rm -rf "$environment"; return 0; fi
+    say "$environment is there and is no environment of tunesmith's with pip: move it away, or set TUNESMITH_VENV"
+    exit 2
+}
+
 make_environment() {
+    mkdir -p "$environment" && : >"$environment/.tunesmith"
     # `venv` can be half there (Debian splits ensurepip off), so only a pip that answers counts.
     "$1" -m venv "$environment" >/dev/null 2>&1 && "$environment/bin/python" -m pip --version >/dev/null 2>&1 && return 0
-    rm -rf "$environment"
     say "python3-venv is missing; installing it"
-    apt_install python3-venv && "$1" -m venv "$environment" >/dev/null 2>&1 && return 0
-    rm -rf "$environment"
+    apt_install python3-venv && "$1" -m venv --clear "$environment" >/dev/null 2>&1 && {
+        : >"$environment/.tunesmith"
+        return 0
+    }
     "$1" -m virtualenv "$environment" >/dev/null 2>&1 && return 0
     "$1" -m pip install -q --user virtualenv >/dev/null 2>&1 && "$1" -m virtualenv "$environment" >/dev/null 2>&1 && return 0
     say "cannot make a virtual environment: install python3-venv (as root: apt-get install python3-venv), then run this again"
@@ -52,7 +62,7 @@ set_up() {
     extra=${1:-}
     stamp="$environment/.tunesmith-$extra-$(cksum <"$root/pyproject.toml" | tr -c '0-9\n' '-')"
     if ! "$environment/bin/python" -m pip --version >/dev/null 2>&1; then
-        rm -rf "$environment"
+        remove_environment
         make_environment "$python" || exit 2
     fi
     if [ ! -e "$stamp" ]; then

@@ -20,6 +20,8 @@ REASONS = {
     "swap operands": "wrong value",
     "index off by one": "wrong value",
     "unwritten element": "unwritten element",
+    "maximum with the old": "wrong value",
+    "minimum with the old": "wrong value",
     "write past the end": "wrote outside the output",
     "write before the start": "wrote outside the output",
     "modify an input": "modified an input",

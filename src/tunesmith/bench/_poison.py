@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
-_OUTPUT = {"float16": 0x7E5A, "bfloat16": 0x7FE5, "float32": 0x7FE5A5A5, "float64": 0x7FF8A5A5A5A5A5A5}
+_NAN = {"float16": 0x7E5A, "bfloat16": 0x7FE5, "float32": 0x7FE5A5A5, "float64": 0x7FF8A5A5A5A5A5A5}
+_HUGE = {"float16": 0x7AA5, "bfloat16": 0x7B5A, "float32": 0x7B5A5A5A, "float64": 0x7F5A5A5A5A5A5A5A}
+_MINUS_HUGE = {name: word | 1 << (8 * (2 if "16" in name else int(name[-2:]) // 8) - 1) for name, word in _HUGE.items()}
 _AROUND = {"float16": 0x7E3C, "bfloat16": 0x7FC3, "float32": 0x7FC3C3C3, "float64": 0x7FF8C3C3C3C3C3C3}
-_OUTPUT_BYTE, _OTHER_OUTPUT_BYTE, _AROUND_BYTE = 0xA5, 0x5A, 0xC3
+_AROUND_BYTE = 0xC3
+_OUTPUTS = ((_NAN, 0xA5), (_HUGE, 0x5A), (_MINUS_HUGE, 0x3C))
+"""What outputs hold before each of the runs. A maximum passes over a NaN and a minimum over a huge number, but no
+kernel that reads what it should only write gives the same after all three."""
+POISONS = range(len(_OUTPUTS))
 
 
 def itemsize(dtype: str) -> int:
@@ -22,13 +28,13 @@ def itemsize(dtype: str) -> int:
 
 
 def is_float(dtype: str) -> bool:
-    return dtype in _OUTPUT
+    return dtype in _NAN
 
 
-def output_pattern(dtype: str, other: bool = False) -> Bytes:
-    """One element's worth of poison for an output. Whole numbers have no NaN, so they have an `other` pattern: what
-    still holds the poison after a run with each of the two was not written."""
-    return _pattern(dtype, _OUTPUT, _OTHER_OUTPUT_BYTE if other else _OUTPUT_BYTE)
+def output_pattern(dtype: str, poison: int) -> Bytes:
+    """One element's worth of an output's poison, one of POISONS: what still holds each of them after its run was not
+    written."""
+    return _pattern(dtype, *_OUTPUTS[poison])
 
 
 def around_pattern(dtype: str) -> Bytes:

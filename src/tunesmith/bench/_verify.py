@@ -14,9 +14,9 @@ from tunesmith.devices import Buffer, Device, Program
 from tunesmith.problems import Array, Expected
 from tunesmith.records import Operand, Plan
 
-from ._poison import Bytes, around_pattern, filled, is_float, itemsize, output_pattern
+from ._poison import POISONS, Bytes, around_pattern, filled, itemsize, output_pattern
 
-_NARROWEST_GUARD, _WIDEST_GUARD = 64 * 1024, 1024 * 1024
+_NARROWEST_GUARD, _WIDEST_GUARD = 512 * 1024, 1024 * 1024
 WORKSPACE = "workspace"
 
 
@@ -58,16 +58,20 @@ class _Region:
 
 
 def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
-    """Run a plan once and look at every byte that it could have touched. None when all is right; raises LaunchError.
+    """Run a plan and look at every byte that it could have touched. None when all is right; raises LaunchError.
+
+    It runs once for each poison in the outputs, so that a kernel that reads what it should only write is found out.
 
     Inputs and what surrounds them must be as before; so must the elements between an output's rows; every element of
     an output must be written, and those that the reference covers must be within its bound. NaN is never right.
     """
-    after = _run(device, programs, plan, case, other_poison=False)
-    wrong = _trespass(case, after) or _unwritten(device, programs, plan, case, after)
-    if wrong:
-        return wrong
-    return next(filter(None, (_value(case, operand, after) for operand in _outputs(case))), None)
+    runs = []
+    for poison in POISONS:
+        runs.append(_run(device, programs, plan, case, poison))
+        if wrong := _trespass(case, runs[-1]):
+            return wrong
+    values = (_value(case, operand, after) for after in runs for operand in _outputs(case))
+    return _unwritten(case, runs) or next(filter(None, values), None)
 
 
 def logical(operand: Operand, storage: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -123,12 +127,12 @@ def _padding_mask(operand: Operand) -> NDArray[np.bool_] | None:
     return mask
 
 
-def _regions(case: Case, plan: Plan, alignment: int, other_poison: bool) -> dict[str, _Region]:
+def _regions(case: Case, plan: Plan, alignment: int, poison: int) -> dict[str, _Region]:
     regions = {}
     for operand in case.operands:
         if operand.role == "out":
             size = operand.storage_elements * itemsize(operand.dtype)
-            content = filled(output_pattern(operand.dtype, other_poison), size)
+            content = filled(output_pattern(operand.dtype, poison), size)
         else:
             content = _with_poisoned_padding(operand, case.inputs[operand.name])
         regions[operand.name] = _region(operand.name, operand.dtype, content, alignment)
@@ -139,8 +143,8 @@ def _regions(case: Case, plan: Plan, alignment: int, other_poison: bool) -> dict
     return regions
 
 
-def _run(device: Device, programs: Sequence[Program], plan: Plan, case: Case, other_poison: bool) -> _After:
-    regions = _regions(case, plan, device.alignment, other_poison)
+def _run(device: Device, programs: Sequence[Program], plan: Plan, case: Case, poison: int) -> _After:
+    regions = _regions(case, plan, device.alignment, poison)
     whole: dict[str, Buffer] = {}
     try:
         for name, region in regions.items():
@@ -186,27 +190,24 @@ def _padding(operand: Operand, after: _After) -> Wrong | None:
     return Wrong("wrote outside the output", f"{operand.name}: {where}")
 
 
-def _unwritten(device: Device, programs: Sequence[Program], plan: Plan, case: Case, after: _After) -> Wrong | None:
+def _unwritten(case: Case, runs: Sequence[_After]) -> Wrong | None:
     for operand in case.operands:
         if operand.role != "out":
             continue
-        untouched = _holds_poison(operand, after, other=False)
-        if untouched.any() and not is_float(operand.dtype):
-            again = _run(device, programs, plan, case, other_poison=True)
-            untouched &= _holds_poison(operand, again, other=True)
+        untouched = np.logical_and.reduce([_holds_poison(operand, runs[poison], poison) for poison in POISONS])
         if untouched.any():
-            first = _first(untouched)
+            place = _first(untouched)
             return Wrong(
                 "unwritten element",
-                f"{operand.name}{list(first)} was not written; {int(untouched.sum())} of {untouched.size} elements",
+                f"{operand.name}{list(place)} was not written; {int(untouched.sum())} of {untouched.size} elements",
             )
     return None
 
 
-def _holds_poison(operand: Operand, after: _After, other: bool) -> NDArray[np.bool_]:
+def _holds_poison(operand: Operand, after: _After, poison: int) -> NDArray[np.bool_]:
     word = np.dtype(f"u{itemsize(operand.dtype)}")
-    poison = output_pattern(operand.dtype, other).view(word)[0]
-    return np.asarray(logical(operand, after.storage(operand.name).view(word)) == poison)
+    pattern = output_pattern(operand.dtype, poison).view(word)[0]
+    return np.asarray(logical(operand, after.storage(operand.name).view(word)) == pattern)
 
 
 def _value(case: Case, operand: Operand, after: _After) -> Wrong | None:

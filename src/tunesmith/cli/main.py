@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from importlib import import_module
 
@@ -28,12 +30,23 @@ for _command in COMMANDS:
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's is one line on stderr and exit code 2."""
+    """Run the command line; a mistake of the user's is one line on stderr and exit code 2.
+
+    So is what the file system refuses: a file where a folder should be, a full disk, a pipe that nobody reads.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app()
+        sys.stdout.flush()
     except UserError as error:
         sys.stderr.write(f"tunesmith: {error}\n")
         sys.exit(2)
+    except OSError as error:
+        sys.stderr.write(f"tunesmith: {error.filename or 'output'}: {error.strerror}; see to it and run this again\n")
+        # What is still buffered for a broken output must not be tried again at exit.
+        os._exit(2)
 
 
 if __name__ == "__main__":

@@ -264,6 +264,15 @@ def _unwritten(call: _Gemm) -> None:
     call.d[-1, -1, -1] = kept
 
 
+def _folding(fold: np.ufunc) -> Callable[[_Gemm], None]:
+    """The forgotten initialisation: the result is folded into what the output held."""
+
+    def mutant(call: _Gemm) -> None:
+        call.d[...] = fold(call.result(), call.d)
+
+    return mutant
+
+
 def _skip_last_k(call: _Gemm) -> None:
     call.d[...] = call.result(call.a.shape[1] - 1)
 
@@ -293,6 +302,8 @@ def _scribbling(where: Callable[[_Gemm], int]) -> Callable[[_Gemm], None]:
 _MUTANTS: dict[str, Callable[[_Gemm], None]] = {
     "wrong value": _wrong_value,
     "unwritten element": _unwritten,
+    "maximum with the old": _folding(np.fmax),
+    "minimum with the old": _folding(np.fmin),
     "skip the last K": _skip_last_k,
     "swap operands": _swap_operands,
     "index off by one": _off_by_one,

@@ -34,6 +34,8 @@ FAULTS = (
     "none",
     "wrong value",
     "unwritten element",
+    "maximum with the old",
+    "minimum with the old",
     "skip the last K",
     "swap operands",
     "index off by one",

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from tunesmith.devices import Device
+from tunesmith.kernels import KERNELS
 from tunesmith.logic import Choice, Logic
 from tunesmith.records import Problem, ProblemType, Target, UserError
 
@@ -35,7 +36,23 @@ def load(
     files = sorted(_logic_files(place)) if place.is_dir() else [place]
     if not files:
         raise UserError(str(place), "holds no library logic", "name the output folder of `tunesmith tune`")
-    return Library([(file, Logic.load(file)) for file in files], device=device, launched=launched)
+    logics = [(file, Logic.load(file)) for file in files]
+    for file, logic in logics:
+        _check_configurations(file, logic)
+    return Library(logics, device=device, launched=launched)
+
+
+def _check_configurations(file: Path, logic: Logic) -> None:
+    """Raise UserError where a solution names no kernel, or says of its parameters what the kernel cannot mean."""
+    remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
+    for named in logic.document.solutions:
+        solution, place = named.solution, f"{file}: solution {named.name}"
+        if solution.kernel not in KERNELS:
+            raise UserError(place, f"there is no kernel {solution.kernel!r}", remedy)
+        for parameter in KERNELS[solution.kernel].space(solution.type):
+            if parameter.name not in solution.configuration:
+                raise UserError(place, f"{parameter.name} is missing", remedy)
+            parameter.check(solution.configuration[parameter.name], place)
 
 
 class Library:

@@ -44,7 +44,11 @@ def build(
     kept = [solution for solution in table.solutions if solution == fallback or solution in picks.values()]
     names = replace(table, solutions=tuple(kept)).names
     place = {solution: number for number, solution in enumerate(kept)}
-    rows = tuple(_row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in picks)
+    # A logic knows sizes, not scalars: of problems that differ in alpha or beta alone, the first speaks.
+    by_place = {(problem.sizes, problem.leading): problem for problem in reversed(picks)}
+    rows = tuple(
+        _row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in by_place.values()
+    )
     solutions = tuple(Named(name, solution) for name, solution in zip(names, kept, strict=True))
     document = Document(origin, table.problem_type, solutions, rows, place[fallback])
     return Logic(replace(document, regret=leave_one_out(document, table)))

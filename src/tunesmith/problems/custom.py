@@ -32,7 +32,8 @@ class CustomOperation(Operation):
         for name in fields:
             if name not in ("OperationType", "Kernel"):
                 raise unknown_key(place(name), name, ("OperationType", "Kernel"), "the ProblemType of a custom kernel")
-        if not isinstance(fields.get("Kernel"), str):
+        named = fields.get("Kernel")
+        if not isinstance(named, str) or "\0" in named:
             raise UserError(place("Kernel"), "no Kernel is named", "give the file that describes it: Kernel: my.yaml")
         path = (folder / str(fields["Kernel"])).resolve()
         description = describe(path, place("Kernel"))

@@ -18,6 +18,9 @@ from ._judge import FamilyJudge
 from ._outputs import group_name
 from ._recorded import Ledger, RecordedMeasure
 
+REFERENCE_RATE = 2e10
+"""Flop/s of a float64 reference with its bound on the host, at a guess: it only matters for large problems."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -66,7 +69,7 @@ def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) ->
     calibration = _calibrate(phases, judge, policy) if calibrate else None
     processes = policy.compile_processes or target.compute_units if target.shares_the_host else 1
     seconds = tuple(
-        _expected(step, problems, calibration, policy, processes) if calibration else None
+        _expected(step, _runnable(problems, phases, judge), calibration, policy, processes) if calibration else None
         for step, problems in zip(steps.after, map(_problems, phases.steps), strict=True)
     )
     return GroupPlan(group_name(phases), phases, steps, seconds)
@@ -75,7 +78,7 @@ def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) ->
 def _expected(
     step: StepForecast, problems: tuple[Problem, ...], known: Calibration, policy: Policy, processes: int
 ) -> float:
-    """Compiling once a candidate, then for each cell verification (it grows with the flops) and sampling.
+    """Compiling once a candidate, then for each cell verification (fixed, and with the flops) and sampling.
 
     Sampling is warm-up and samples at the calibrated rate, kept within the policy's limits; racing makes it less.
     """
@@ -90,7 +93,7 @@ def _expected(
         sampling = min(policy.maximum_samples * once, policy.sampling_seconds)
         warm_up = min(policy.warm_up_seconds, 10 * once)
         at_least = (policy.minimum_samples + 2) * once
-        verify = known.verify_seconds * max(1.0, flops / known.verified_flops)
+        verify = known.verify_seconds + max(0.0, flops - known.verified_flops) / REFERENCE_RATE
         seconds += cells * (verify + max(warm_up + sampling, at_least))
     return seconds
 
@@ -116,6 +119,12 @@ def _first_configurations(phases: Phases) -> list[Configuration]:
     """The start, and the start with each single choice of each step."""
     choices = [choice for step in phases.steps for choice in getattr(step, "choices", ())]
     return [phases.start, *(phases.start | choice for choice in choices)]
+
+
+def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: FamilyJudge) -> tuple[Problem, ...]:
+    """The problems that some configuration of the file can run: the others cost nothing."""
+    configs = [config for config in _first_configurations(phases) if not judge.rejections(config)]
+    return tuple(p for p in problems if any(not judge.rejections_for(config, p) for config in configs))
 
 
 def _legal(judge: FamilyJudge, config: Configuration, problem: Problem) -> bool:
