@@ -175,6 +175,32 @@ def test_a_tiny_problem_is_not_expected_to_take_less_than_any_that_was_measured(
     assert near["expected_seconds"] == min(times)
 
 
+@pytest.mark.parametrize("name", ["tables", "cache", "logic"])
+def test_a_file_where_a_folder_belongs_is_one_line_and_exit_code_2(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).touch()
+    done = tunesmith("tune", fake_file(tmp_path), "-o", out, "--device", GPU, "-q")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert name in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("WorkGroup", "[]"), ("VectorWidth", "x"), ("LoopUnroll", "-1"), ("ThreadTile", "[4]")]
+)
+def test_a_logic_whose_configuration_means_nothing_is_refused_with_its_place(
+    run: Path, tmp_path: Path, parameter: str, value: str
+) -> None:
+    text = (run / "logic" / "Cij_Aik_Bjk_SB.yaml").read_text()
+    mangled, count = re.subn(rf"{parameter}: (\[[^\]]*\]|\S+?)(?=[,}}\n])", f"{parameter}: {value}", text, count=1)
+    assert count == 1
+    path = tmp_path / "mangled.yaml"
+    path.write_text(mangled)
+    with pytest.raises(UserError, match=f"mangled.yaml: solution .*{parameter}"):
+        invoke("select", path, "--size", 32, 32, 1, 32)
+
+
 def test_select_names_the_type_where_a_folder_has_several(tmp_path: Path) -> None:
     kinds = [gemm_type(), gemm_type(batched=True)]
     for kind in kinds:

@@ -273,6 +273,21 @@ def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
     assert [group.csv.parent.name for group in done.groups] == ["Cij_Aik_Bjk_SB_00", "Cij_Aik_Bjk_SB_01"]
 
 
+def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) -> None:
+    """A logic knows sizes, not alpha and beta; two rows for one size would not load."""
+    text = fake_file(tmp_path).read_text()
+    first = text[text.index("  - ") :]
+    again = first.replace("DataType: s", "DataType: s\n      Alpha: 2.0")
+    assert again != first
+    path = tmp_path / "twice.yaml"
+    path.write_text(text[: text.index("  - ")] + first + again)
+    outcome = session.tune(path, tmp_path / "out", device=GPU)
+    (_, logic), *others = outcome.logic
+    assert not others
+    rows = [row.sizes for row in logic.document.rows]
+    assert len(rows) == len(set(rows)) > 0
+
+
 def test_a_plan_is_kept_by_the_run(whole: tuple[session.Outcome, list[events.Event]], tmp_path: Path) -> None:
     """What the forecast counts as enqueues is what the steps ask for."""
     made = session.plan(fake_file(tmp_path), device=GPU)
