@@ -22,6 +22,8 @@ EXPECTED = {
     "none": (Outcome.OK, ""),
     "wrong value": (Outcome.WRONG_RESULT, "wrong value"),
     "unwritten element": (Outcome.WRONG_RESULT, "unwritten element"),
+    "maximum with the old": (Outcome.WRONG_RESULT, "wrong value"),
+    "minimum with the old": (Outcome.WRONG_RESULT, "wrong value"),
     "skip the last K": (Outcome.WRONG_RESULT, "wrong value"),
     "swap operands": (Outcome.WRONG_RESULT, "wrong value"),
     "index off by one": (Outcome.WRONG_RESULT, "wrong value"),
