@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench_jobs import CPU, GPU, QUICK, job, problem
+from processes import processes
 from tunesmith.bench import Bench, Compiled, Dispatched, Measured, Policy, WorkerLost
 from tunesmith.bench._compilers import Compilers
 from tunesmith.kernels.fake import FAULTS
@@ -52,8 +53,7 @@ PADDED = problem(leading=(50, 50, 50, 50))
 
 def children() -> set[int]:
     """Processes of the bench that this very process has started and not reaped."""
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
-    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "tunesmith.bench" in line}
+    return {one.pid for one in processes() if one.parent == os.getpid() and "tunesmith.bench" in one.command}
 
 
 @pytest.fixture(scope="module")
@@ -241,8 +241,8 @@ with Bench(GPU, patient, Path(sys.argv[1])) as bench:
 
 def group_of(parent: int) -> list[str]:
     """Processes that name the parent's id as theirs on the command line, and are alive."""
-    listed = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True).stdout.splitlines()
-    return [line for line in listed if "tunesmith.bench." in line and line.endswith(f" {parent}") and line[0] != "Z"]
+    commands = (one.command for one in processes())
+    return [command for command in commands if "tunesmith.bench." in command and command.endswith(f" {parent}")]
 
 
 @pytest.mark.parametrize("fault", ["hang", "compiler hang", "none"])

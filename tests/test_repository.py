@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -20,13 +21,14 @@ MOST_LINES = 400
 
 def sources() -> list[Path]:
     """Every file of ours: what git knows, or would if it were added; else all but what is made."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
-    )
-    if listed.returncode == 0:
-        return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
+    asked = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    if shutil.which("git"):
+        listed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+        if listed.returncode == 0:
+            return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
     folders = ("src", "tests", "docs", "examples", "benchmarks", "scripts")
-    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    return [path for path in files if "__pycache__" not in path.parts]
 
 
 def rooms() -> set[str]:
