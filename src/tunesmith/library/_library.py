@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from tunesmith.devices import Device
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic
 from tunesmith.records import Problem, ProblemType, Target, UserError
 
@@ -43,16 +43,17 @@ def load(
 
 
 def _check_configurations(file: Path, logic: Logic) -> None:
-    """Raise UserError where a solution names no kernel, or says of its parameters what the kernel cannot mean."""
+    """Raise UserError where a solution names no kernel, or says of its parameters what no tuning file may."""
     remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
     for named in logic.document.solutions:
         solution, place = named.solution, f"{file}: solution {named.name}"
         if solution.kernel not in KERNELS:
             raise UserError(place, f"there is no kernel {solution.kernel!r}", remedy)
-        for parameter in KERNELS[solution.kernel].space(solution.type):
-            if parameter.name not in solution.configuration:
-                raise UserError(place, f"{parameter.name} is missing", remedy)
-            parameter.check(solution.configuration[parameter.name], place)
+        allowed = tuning_space(solution.type, hidden=True)
+        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(solution.type)):
+            if name not in solution.configuration:
+                raise UserError(place, f"{name} is missing", remedy)
+            allowed[name].check(solution.configuration[name], place)
 
 
 class Library:
