@@ -1,6 +1,6 @@
 """Does the protocol find what measuring everything finds, and at what cost? On one space, against random search.
 
-    python benchmarks/incremental_vs_exhaustive.py                    # what the sweep in benchmarks/recorded says
+    python benchmarks/incremental_vs_exhaustive.py                    # what the recorded sweep says
     python benchmarks/incremental_vs_exhaustive.py --record FOLDER    # sweep this machine first (about 20 min)
 
 The space and its phases are in `incremental_space.yaml`. The sweep measures every legal configuration once; then the
@@ -162,6 +162,8 @@ def main() -> None:
         ):
             measure = RecordedMeasure(judge, bench, store, policy, Ledger(), progress)
             record(arguments.record, phases, problem, judge, measure)
+    if not RECORDED.is_file():
+        parser.error("no sweep is recorded yet: make one with --record FOLDER")
     facts = json.loads(RECORDED.with_suffix(".json").read_text())
     swept = recorded()
     best = min(one.second for one in swept.values() if one.second)
