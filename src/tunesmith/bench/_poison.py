@@ -27,10 +27,6 @@ def itemsize(dtype: str) -> int:
     return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
 
 
-def is_float(dtype: str) -> bool:
-    return dtype in _NAN
-
-
 def output_pattern(dtype: str, poison: int) -> Bytes:
     """One element's worth of an output's poison, one of POISONS: what still holds each of them after its run was not
     written."""

@@ -45,9 +45,9 @@ def build(
     names = replace(table, solutions=tuple(kept)).names
     place = {solution: number for number, solution in enumerate(kept)}
     # A logic knows sizes, not scalars: of problems that differ in alpha or beta alone, the first speaks.
-    by_place = {(problem.sizes, problem.leading): problem for problem in reversed(picks)}
+    spoken_for = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
     rows = tuple(
-        _row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in by_place.values()
+        _row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in spoken_for
     )
     solutions = tuple(Named(name, solution) for name, solution in zip(names, kept, strict=True))
     document = Document(origin, table.problem_type, solutions, rows, place[fallback])

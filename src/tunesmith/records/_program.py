@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ._configuration import Configuration
 
@@ -127,6 +127,3 @@ class Plan:
 
     def digest(self) -> str:
         return hashlib.sha256(repr(self).encode()).hexdigest()
-
-    def with_steps(self, *steps: Zero | Launch) -> Plan:
-        return replace(self, steps=steps)
