@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from tunesmith.records import Operand, Plan
 from ._poison import POISONS, Bytes, around_pattern, filled, itemsize, output_pattern
 
 _NARROWEST_GUARD, _WIDEST_GUARD = 512 * 1024, 1024 * 1024
+_PIECE = 1 << 19
 WORKSPACE = "workspace"
 
 
@@ -26,21 +27,6 @@ class Wrong:
 
     reason: str
     detail: str
-
-
-@dataclass(frozen=True)
-class Case:
-    """A problem to verify a plan on: operands with contents, and what the outputs must hold."""
-
-    operands: tuple[Operand, ...]
-    inputs: Mapping[str, Array]
-    expected: Mapping[str, Expected]
-
-    @property
-    def size(self) -> int:
-        """Bytes of host memory that it holds."""
-        arrays = [*self.inputs.values(), *(a for e in self.expected.values() for a in (e.value, e.bound))]
-        return sum(array.nbytes for array in arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +43,30 @@ class _Region:
         return slice(self.start, self.start + self.size)
 
 
+@dataclass(frozen=True)
+class Case:
+    """A problem to verify a plan on: operands with contents, and what the outputs must hold."""
+
+    operands: tuple[Operand, ...]
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Expected]
+    _guarded: dict[int, dict[str, _Region]] = field(default_factory=dict, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of host memory that it holds, with the inputs' images once they are made."""
+        arrays = [*self.inputs.values(), *(a for e in self.expected.values() for a in (e.value, e.bound))]
+        images = [region.image for regions in self._guarded.values() for region in regions.values()]
+        return sum(array.nbytes for array in [*arrays, *images])
+
+    def guarded_inputs(self, alignment: int) -> dict[str, _Region]:
+        """The images of what is only read: made once, since they are the same for every candidate."""
+        if alignment not in self._guarded:
+            contents = {o: _with_poisoned_padding(o, self.inputs[o.name]) for o in self.operands if o.role == "in"}
+            self._guarded[alignment] = {o.name: _region(o.name, o.dtype, c, alignment) for o, c in contents.items()}
+        return self._guarded[alignment]
+
+
 def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
     """Run a plan and look at every byte that it could have touched. None when all is right; raises LaunchError.
 
@@ -65,10 +75,13 @@ def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) 
     Inputs and what surrounds them must be as before; so must the elements between an output's rows; every element of
     an output must be written, and those that the reference covers must be within its bound. NaN is never right.
     """
-    runs = []
-    for poison in POISONS:
-        runs.append(_run(device, programs, plan, case, poison))
-        if wrong := _trespass(case, runs[-1]):
+    with _Memory(device, case) as memory:
+        runs = []
+        for poison in POISONS:
+            runs.append(memory.run(programs, plan, poison))
+            if wrong := _trespass(case, runs[-1]):
+                return memory.modified_input() or wrong
+        if wrong := memory.modified_input():
             return wrong
     values = (_value(case, operand, after) for after in runs for operand in _outputs(case))
     return _unwritten(case, runs) or next(filter(None, values), None)
@@ -94,6 +107,72 @@ class _After:
 
     def storage(self, name: str) -> Bytes:
         return self.bytes[name][self.before[name].storage]
+
+
+class _Memory:
+    """Guarded device memory for a case: what is only read is written once, the rest before every run."""
+
+    def __init__(self, device: Device, case: Case) -> None:
+        self._device, self._case = device, case
+        self._inputs = case.guarded_inputs(device.alignment)
+        self._whole: dict[str, Buffer] = {}
+
+    def __enter__(self) -> _Memory:
+        try:
+            for name, region in self._inputs.items():
+                self._put(name, region)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._device.release(*self._whole.values())
+
+    def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> _After:
+        device, written = self._device, _written(self._case, plan, self._device.alignment, poison)
+        for name, region in written.items():
+            self._put(name, region)
+        regions = self._inputs | written
+        parts = {name: device.view(self._whole[name], r.start, max(r.size, 1)) for name, r in regions.items()}
+        workspace = parts.pop(WORKSPACE, None)
+        device.prepare(plan, programs, parts, workspace).enqueue()
+        device.synchronize()
+        return _After(written, {name: device.read(self._whole[name], len(r.image)) for name, r in written.items()})
+
+    def modified_input(self) -> Wrong | None:
+        """What no run may have touched: the inputs and what surrounds them."""
+        for operand in self._case.operands:
+            if region := self._inputs.get(operand.name):
+                after = self._device.read(self._whole[operand.name], len(region.image))
+                if wrong := _touched(operand, region, after):
+                    return wrong
+        return None
+
+    def _put(self, name: str, region: _Region) -> None:
+        if name not in self._whole:
+            self._whole[name] = self._device.allocate(len(region.image))
+        self._device.write(self._whole[name], region.image)
+
+
+def _touched(operand: Operand, region: _Region, after: Bytes) -> Wrong | None:
+    where = _first_change(region.image, after)
+    if where is None:
+        return None
+    changed = after[region.storage] != region.image[region.storage]
+    if changed.any():
+        index = int(np.argmax(changed)) // itemsize(operand.dtype)
+        return Wrong("modified an input", f"{operand.name}: storage element {index} changed")
+    return _outside(operand.name, itemsize(operand.dtype), region, where)
+
+
+def _first_change(before: Bytes, after: Bytes) -> int | None:
+    """Index of the first byte that differs; in pieces that stay in a cache."""
+    for first in range(0, len(before), _PIECE):
+        changed = before[first : first + _PIECE] != after[first : first + _PIECE]
+        if changed.any():
+            return first + int(np.argmax(changed))
+    return None
 
 
 def _outputs(case: Case) -> list[Operand]:
@@ -127,9 +206,10 @@ def _padding_mask(operand: Operand) -> NDArray[np.bool_] | None:
     return mask
 
 
-def _regions(case: Case, plan: Plan, alignment: int, poison: int) -> dict[str, _Region]:
+def _written(case: Case, plan: Plan, alignment: int, poison: int) -> dict[str, _Region]:
+    """The regions that a run may write: outputs, poisoned, and the workspace."""
     regions = {}
-    for operand in case.operands:
+    for operand in _outputs(case):
         if operand.role == "out":
             size = operand.storage_elements * itemsize(operand.dtype)
             content = filled(output_pattern(operand.dtype, poison), size)
@@ -143,39 +223,22 @@ def _regions(case: Case, plan: Plan, alignment: int, poison: int) -> dict[str, _
     return regions
 
 
-def _run(device: Device, programs: Sequence[Program], plan: Plan, case: Case, poison: int) -> _After:
-    regions = _regions(case, plan, device.alignment, poison)
-    whole: dict[str, Buffer] = {}
-    try:
-        for name, region in regions.items():
-            whole[name] = device.allocate(len(region.image))
-            device.write(whole[name], region.image)
-        parts = {name: device.view(whole[name], r.start, max(r.size, 1)) for name, r in regions.items()}
-        workspace = parts.pop(WORKSPACE, None)
-        device.prepare(plan, programs, parts, workspace).enqueue()
-        device.synchronize()
-        return _After(regions, {name: device.read(whole[name], len(r.image)) for name, r in regions.items()})
-    finally:
-        device.release(*whole.values())
-
-
 def _trespass(case: Case, after: _After) -> Wrong | None:
-    """What was written that belongs to nobody or to an input."""
-    dtypes = {operand.name: operand.dtype for operand in case.operands}
-    inputs = {operand.name for operand in case.operands if operand.role == "in"}
+    """What was written that belongs to nobody."""
+    sizes = {operand.name: itemsize(operand.dtype) for operand in case.operands}
     for name, region in after.before.items():
-        changed = after.bytes[name] != region.image
-        size = itemsize(dtypes.get(name, "uint8"))
-        if name in inputs and changed[region.storage].any():
-            index = int(np.argmax(changed[region.storage])) // size
-            return Wrong("modified an input", f"{name}: storage element {index} changed")
-        changed[region.storage] = False
-        if changed.any():
-            where = int(np.argmax(changed)) - region.start
-            elements = where // size if where < 0 else (where - region.size) // size + 1
-            side = "before the first" if where < 0 else "behind the last"
-            return Wrong("wrote outside the output", f"{name}: {abs(elements)} elements {side}")
+        for guard in (slice(0, region.start), slice(region.start + region.size, len(region.image))):
+            where = _first_change(region.image[guard], after.bytes[name][guard])
+            if where is not None:
+                return _outside(name, sizes.get(name, 1), region, guard.start + where)
     return next(filter(None, (_padding(operand, after) for operand in _outputs(case))), None)
+
+
+def _outside(name: str, size: int, region: _Region, index: int) -> Wrong:
+    where = index - region.start
+    elements = where // size if where < 0 else (where - region.size) // size + 1
+    side = "before the first" if where < 0 else "behind the last"
+    return Wrong("wrote outside the output", f"{name}: {abs(elements)} elements {side}")
 
 
 def _padding(operand: Operand, after: _After) -> Wrong | None:
