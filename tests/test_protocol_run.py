@@ -66,6 +66,15 @@ def test_the_last_word_on_a_parameter_is_the_latest_step() -> None:
     assert kept(run(group, measure, LEGAL), "a", "b") == [(2, 2)]
 
 
+def test_a_second_pass_finds_what_one_pass_cannot() -> None:
+    """`a` was settled under b = 1; under b = 2, which only then turns out to be better, another `a` is."""
+    measure = by({(1, 1): 2.0, (2, 1): 3.0, (1, 2): 1.5, (2, 2): 1.0}, "a", "b")
+    one_pass = [benchmark(a=[1, 2]), benchmark(b=[1, 2])]
+    start = {"a": 1, "b": 1}
+    assert kept(run(phases(start, *one_pass, final()), measure, LEGAL), "a", "b") == [(1, 2)]
+    assert kept(run(phases(start, *one_pass, *one_pass, final()), measure, LEGAL), "a", "b") == [(2, 2)]
+
+
 def test_all_lineages_of_a_step_are_asked_for_in_one_call_and_race_apart() -> None:
     measure = Exact(same)
     run(phases({"a": 1, "b": 1}, fork(a=[1, 2, 3]), benchmark(b=[1, 2]), final()), measure, LEGAL)

@@ -55,6 +55,16 @@ def test_the_wikis_example_is_written_in_the_order_in_which_it_varies():
     assert [choice["WorkGroup"][0] for choice in fork.choices[:4]] == [8, 16, 32, 8]
 
 
+def test_with_passes_the_benchmarks_of_each_phase_are_repeated_and_nothing_else(tmp_path):
+    text = (ROOT / "examples" / "wiki.yaml").read_text()
+    assert "Passes" not in text
+    file = tmp_path / "twice.yaml"
+    file.write_text("GlobalParameters: {Passes: 2}\n" + re.sub(r"(?ms)^GlobalParameters:.*?^(?=\S)", "", text))
+    once, twice = steps_of(read(ROOT / "examples" / "wiki.yaml")), steps_of(read(file))
+    common, fork, loads_a, loads_b, join, unroll, final = once
+    assert twice == (common, common, fork, loads_a, loads_b, loads_a, loads_b, join, unroll, unroll, final)
+
+
 def test_clamped_the_wikis_example_has_fewer_and_smaller_sizes():
     common, _, loads, *_, final = steps_of(read(ROOT / "examples" / "wiki.yaml", max_size=100))
     assert sizes_of(common) == [(100, 100, 1, 100)] == sizes_of(loads)
@@ -312,7 +322,7 @@ def test_global_parameters_fill_fields_that_the_policy_has(group):
     assert made.globals == GlobalParameters(Objective.WORST, budget_minutes=5, noise=0.005, cold=False, seed=7)
     assert made.groups[0].objective is Objective.WORST
     assert made.globals.policy() == {"noise": 0.005, "cold": False, "seed": 7}
-    apart = {"objective", "budget_minutes"}
+    apart = {"objective", "passes", "budget_minutes"}
     assert {f.name for f in fields(GlobalParameters)} - apart <= {f.name for f in fields(Policy)}
 
 

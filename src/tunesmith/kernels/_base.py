@@ -65,6 +65,11 @@ class Kernel(ABC):
     ) -> Plan:
         """The launches that solve the problem."""
 
+    def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        """The problems to verify before `problem` is timed: the operation's, unless the right result depends on the
+        configuration (the launch shape of random engines), which the family then writes into the scalars."""
+        return usual
+
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         """Values that follow from the parameters, which a join may name (MacroTile, DepthU, WorkGroupSize)."""
         return {}

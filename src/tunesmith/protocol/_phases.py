@@ -28,6 +28,7 @@ class GroupReader:
     derived: frozenset[str]
     objective: Objective
     notes: Notes
+    passes: int = 1
 
     def read(self, node: Node, group: int) -> Phases:
         """Raises UserError for whatever is wrong with the group."""
@@ -108,11 +109,14 @@ class GroupReader:
     def _benchmarks(
         self, phase: Phase, entries: Mapping[Phase, Sequence[Entry]], current: _SizesInForce
     ) -> Iterator[Step]:
-        """One step for each dict that varies something."""
+        """One step for each dict that varies something, in every pass; a later pass keeps each step's sizes."""
+        steps = []
         for entry in entries[phase]:
             current.change(entry.sizes)
             if entry.varied:
-                yield Benchmark(phase, combinations(entry.varied, entry.place), current.use())
+                steps.append(Benchmark(phase, combinations(entry.varied, entry.place), current.use()))
+        for _ in range(self.passes):
+            yield from steps
 
     def _join_names(self, node: Node | None, entries: Mapping[Phase, Sequence[Entry]]) -> tuple[str, ...] | None:
         """Each name once, () for an empty list, None where all lineages are kept."""

@@ -13,15 +13,18 @@ from ._notes import Notes
 from ._steps import Objective
 from ._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 
+_APART = ("objective", "passes", "budget_minutes")
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalParameters:
     """How the whole file is measured; None where the file says nothing and the bench's default holds.
 
-    Fields but `objective` and `budget_minutes` are named as those of the bench's policy.
+    Fields but those in `_APART` are named as those of the bench's policy.
     """
 
     objective: Objective = Objective.GEOMEAN
+    passes: int = 1
     budget_minutes: float | None = None
     noise: float | None = None
     cold: bool | None = None
@@ -37,8 +40,7 @@ class GlobalParameters:
 
     def policy(self) -> dict[str, object]:
         """What the file says about measuring, by the name of the policy's field."""
-        apart = ("objective", "budget_minutes")
-        return {name: value for name, value in asdict(self).items() if name not in apart and value is not None}
+        return {name: value for name, value in asdict(self).items() if name not in _APART and value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,13 @@ GLOBAL_KEYS: dict[str, Key] = {
         "total_time (smallest sum of times), worst (best at the size that suits it least).",
         Objective.GEOMEAN.value,
         tuple(each.value for each in Objective),
+    ),
+    "passes": Key(
+        "Passes",
+        "positive integer",
+        "How often the benchmark steps of a phase are carried out, one after the other: a later pass settles each "
+        "parameter again under the winners of all the others. What was measured is not measured again.",
+        1,
     ),
     "budget_minutes": Key("BudgetMinutes", "positive number", "Wall time that the run should keep to; none if absent."),
     "noise": Key(

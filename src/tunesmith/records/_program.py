@@ -120,10 +120,20 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The launches that solve one problem, in order, as data: picklable, no handle in it."""
+    """The launches that solve one problem, in order, as data: picklable, no handle in it.
+
+    `setup` is carried out once, before the first of any number of executions of `steps` in the same workspace: it makes
+    what they find there and may change (the states of random engines). It is not part of the time.
+    """
 
     steps: tuple[Zero | Launch, ...]
     workspace_bytes: int = 0
+    setup: tuple[Zero | Launch, ...] = ()
+
+    @property
+    def preparation(self) -> Plan:
+        """The setup as a plan by itself."""
+        return Plan(self.setup, self.workspace_bytes)
 
     def digest(self) -> str:
         return hashlib.sha256(repr(self).encode()).hexdigest()

@@ -196,7 +196,7 @@ class RecordedMeasure:
             refused = next(family.rejections_compiled(own, facts, target), None)
             if refused:
                 return refused
-            checks = self._operation.checks(problem)
+            checks = family.checks(own, problem, self._operation.checks(problem))
             return Bound(
                 family.plan(own, problem, target, facts),
                 tuple((check, family.plan(own, check, target, facts)) for check in checks),
