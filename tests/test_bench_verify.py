@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -144,6 +146,28 @@ def test_a_whole_number_that_looks_like_the_poison_counts_as_written():
     operand = Operand("D", "uint8", (256,), (1,), "out")
     expected = {"D": Expected((...,), np.arange(256.0), np.zeros(256))}
     assert verify(Copying(GPU), [], Plan(()), Case((operand,), {}, expected)) is None
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int64", -(2**53) - 1), ("int64", 2**63 - 1), ("uint64", 2**64 - 1)])
+def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(dtype, value):
+    """The neighbour of each is the same float64."""
+
+    class Writing(ZeroDevice):
+        written = value
+
+        def prepare(self, plan, programs, operands, workspace):
+            content = np.full(4, self.written, dtype).view(np.uint8)
+            return SimpleNamespace(enqueue=lambda: np.copyto(operands["D"].bytes, content))
+
+    operand = Operand("D", dtype, (4,), (1,), "out")
+    case = Case((operand,), {}, {"D": Expected((...,), np.full(4, value, dtype), np.zeros(4))})
+    device = Writing(GPU)
+    assert verify(device, [], Plan(()), case) is None
+    device.written = value - 1 if value > 0 else value + 1
+    assert float(device.written) == float(value)
+    wrong = verify(device, [], Plan(()), case)
+    assert wrong is not None
+    assert wrong.detail == f"D[0] is {device.written}, expected {value}; 4 of 4 elements wrong"
 
 
 def test_a_plan_that_writes_past_its_workspace_is_caught():

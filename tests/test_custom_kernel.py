@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from described import EXAMPLES, STENCIL, edited, type_of
 from tunesmith.devices import LaunchError, choose, open_device
-from tunesmith.kernels.custom import CustomKernel
+from tunesmith.kernels import languages, tuning_space
+from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems.custom import CustomOperation
 from tunesmith.records import Configuration, Launch, Problem, ProblemType, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
-STENCIL = "custom_stencil.yaml"
 
 TARGET = Target(
     api="fake",
@@ -38,25 +36,6 @@ TARGET = Target(
     sub_group_size=8,
     double_precision=False,
 )
-
-
-def type_of(path: Path) -> ProblemType:
-    fields = {"OperationType": "Custom", "Kernel": path.name}
-    return CustomOperation().type_of(fields, lambda key: f"tuning.yaml:{key}", path.parent)
-
-
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    for name in (STENCIL, "custom_stencil.cl", "custom_stencil.py"):
-        shutil.copy(EXAMPLES / name, tmp_path)
-    return tmp_path / STENCIL
-
-
-def edited(path: Path, old: str, new: str) -> Path:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    return path
 
 
 def config(problem_type: ProblemType, **values: int) -> Configuration:
@@ -86,7 +65,7 @@ def test_the_type_holds_all_that_a_worker_process_needs() -> None:
     assert CustomOperation().bytes(problem) == 2 * 4 * 35
 
 
-@pytest.mark.parametrize("name", [STENCIL, "custom_stencil.cl", "custom_stencil.py"])
+@pytest.mark.parametrize("name", [STENCIL, "custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py"])
 def test_any_change_makes_another_type_and_is_noticed_by_those_who_hold_the_old_one(copied: Path, name: str) -> None:
     before = type_of(copied)
     (copied.parent / name).write_text((copied.parent / name).read_text() + "\n")
@@ -212,7 +191,19 @@ def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(
         ("Name: rows, ", "Name: input, ", "names two things"),
         ("custom_stencil.cl", "missing.cl", "cannot be read"),
         ("custom_stencil.py:stencil", "custom_stencil.py", "file.py:function"),
-        ("Language: OpenCL", "Language: Fortran", "not supported"),
+        ("Flops: 6 * Rows * Columns", "Flops: -6", "'-6' is -6; it must give a number from 0"),
+        ("Tolerance: 6", "Tolerance: 2 - 5", "'2 - 5' is -3; it must give a number from 0"),
+        ("Tolerance: 6", "Tolerance: 6\nBytes: -1", "'-1' is -1; it must give a number from 0"),
+        ("  OpenCL: custom", "  Fortran: custom", "Source has no Fortran"),
+        (
+            "  OpenCL: custom_stencil.cl\n  CUDA: custom_stencil.cu",
+            " {}",
+            "Source names no file; give one for each language",
+        ),
+        ("Entry: stencil", "Entry: stencil\nLanguage: OpenCL", "Source says which languages there are; leave Language"),
+        ("Entry: stencil", "Entry: stencil\nOptions: {OpenCl: [-w]}", "Options has no OpenCl; did you mean OpenCL?"),
+        ("Entry: stencil", "Entry: stencil\nOptions: -w", "Options is -w, expected a list"),
+        ("  GROUP_X: ", "  KernelLanguage: ", "a parameter cannot be called 'KernelLanguage'"),
         ("WorkGroup: [GROUP_X, GROUP_Y]", "WorkGroup: [1, 1, 1, 1]", "has 4 dimensions"),
         ("  WorkGroups:", "  Groups:", "neither WorkGroups nor WorkItems"),
         ("Entry: stencil", "Entry: sten-cil", "cannot be called"),
@@ -229,6 +220,46 @@ def test_a_mistake_in_the_description_names_the_file_and_the_remedy(
         type_of(edited(copied, old, new))
     assert caught.value.place.startswith(str(copied))
     assert message in str(caught.value)
+
+
+ONE_SOURCE = "Source:                           # the device decides which is compiled\n"
+ONE_SOURCE += "  OpenCL: custom_stencil.cl\n  CUDA: custom_stencil.cu\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "able"), [("", "OpenCL"), ("Language: OpenCL\n", "OpenCL"), ("Language: CUDA\n", "CUDA")]
+)
+def test_one_file_is_in_the_language_that_is_named(copied: Path, said: str, able: str) -> None:
+    problem_type = type_of(edited(copied, ONE_SOURCE, f"Source: custom_stencil.cl\n{said}"))
+    assert languages(problem_type) == (able,)
+    assert tuning_space(problem_type)["KernelLanguage"].values == (able,)
+    assert tuning_space(problem_type).defaults["KernelLanguage"] == able
+
+
+def test_one_file_in_no_known_language_is_refused(copied: Path) -> None:
+    with pytest.raises(UserError, match="Language: Fortran is not supported; write the kernel in OpenCL or CUDA"):
+        type_of(edited(copied, ONE_SOURCE, "Source: custom_stencil.cl\nLanguage: Fortran\n"))
+
+
+@pytest.mark.parametrize(
+    ("given", "opencl", "cuda"),
+    [("[-DA, -DB]", {"-DA", "-DB"}, {"-DA", "-DB"}), ("{OpenCL: [-DA], CUDA: [-DB]}", {"-DA"}, {"-DB"})],
+)
+def test_options_are_for_every_compiler_or_for_the_one_that_is_named(
+    copied: Path, given: str, opencl: set[str], cuda: set[str]
+) -> None:
+    problem_type = type_of(edited(copied, "Entry: stencil", f"Entry: stencil\nOptions: {given}"))
+    for kernel, options in ((CustomKernel(), opencl), (CustomCudaKernel(), cuda)):
+        (module,) = kernel.modules(kernel.space(problem_type).defaults, problem_type)
+        assert {option for option in module.options if "=" not in option} == options
+
+
+def test_what_a_size_makes_negative_is_the_users_mistake_when_it_is_asked_for(copied: Path) -> None:
+    problem = Problem(type_of(edited(copied, "Flops: 6 * Rows * Columns", "Flops: Rows - Columns")), (3, 5))
+    with pytest.raises(
+        UserError, match=r"custom_stencil\.yaml:\d+: 'Rows - Columns' is -2; it must give a number from 0"
+    ):
+        CustomOperation().flops(problem)
 
 
 def test_a_tuning_file_must_name_a_description_that_is_there(tmp_path: Path) -> None:

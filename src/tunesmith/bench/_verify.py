@@ -136,7 +136,8 @@ class _Memory:
         regions = self._inputs | written
         parts = {name: device.view(self._whole[name], r.start, max(r.size, 1)) for name, r in regions.items()}
         workspace = parts.pop(WORKSPACE, None)
-        device.prepare(plan, programs, parts, workspace).enqueue()
+        for part in (plan.preparation, plan) if plan.setup else (plan,):
+            device.prepare(part, programs, parts, workspace).enqueue()
         device.synchronize()
         return _After(written, {name: device.read(self._whole[name], len(r.image)) for name, r in written.items()})
 
@@ -278,19 +279,20 @@ def _value(case: Case, operand: Operand, after: _After) -> Wrong | None:
     if expected is None or 0 in operand.shape:
         return None
     words = after.storage(operand.name).view(f"u{itemsize(operand.dtype)}")
-    got = in_float64(operand.dtype, logical(operand, words)[cast(Any, expected.where)])
+    written = logical(operand, words)[cast(Any, expected.where)]
+    is_exact = expected.value.dtype.kind in "iu"
+    got = written.view(operand.dtype) if is_exact else in_float64(operand.dtype, written)
     # Written so that a NaN on either side counts as wrong.
-    wrong = ~(np.abs(got - expected.value) <= expected.bound)
+    wrong = got != expected.value if is_exact else ~(np.abs(got - expected.value) <= expected.bound)
     if not wrong.any():
         return None
     first = _first(wrong)
     place = [int(axis[first]) for axis in _indices(operand.shape, expected.where)]
     value, bound = expected.value[first], expected.bound[first]
-    return Wrong(
-        "wrong value",
-        f"{operand.name}{place} is {got[first]:.9g}, expected {value:.9g} within {bound:.3g};"
-        f" {int(wrong.sum())} of {wrong.size} elements wrong",
+    said = (
+        f"{got[first]}, expected {value}" if is_exact else f"{got[first]:.9g}, expected {value:.9g} within {bound:.3g}"
     )
+    return Wrong("wrong value", f"{operand.name}{place} is {said}; {int(wrong.sum())} of {wrong.size} elements wrong")
 
 
 def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:

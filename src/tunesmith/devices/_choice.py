@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ FIND_SECONDS, TRIAL_SECONDS = 60.0, 180.0
 """Time limits; a first compilation by PoCL has been seen to take 20 s on an idle machine."""
 
 SELECTOR_VARIABLE = "TUNESMITH_DEVICE"
+
+_MORE = "`tunesmith devices` shows more"
 
 _COMMAND = (sys.executable, "-m", "tunesmith.devices._trial")
 
@@ -70,20 +72,24 @@ def asks_for_hidden(selector: str | None) -> bool:
 
 
 def choose(selector: str | None = None, languages: Collection[str] = ()) -> Target:
-    """The device to use: by selector (`OpenCL:0:0`) or part of a name, else TUNESMITH_DEVICE, else the first usable.
+    """The device to use: by selector (`OpenCL:0:0`), kind (`CPU`, `GPU`) or part of a name, else TUNESMITH_DEVICE, else
+    the first usable.
 
-    GPUs come before CPUs. With `languages`, only devices that run one of them are considered. The chosen one has
-    compiled and run a kernel. Raises UserError, with what there is, when none fits.
+    GPUs come before CPUs. With `languages` (those of a file), only devices that run one of them are considered. The
+    chosen one has compiled and run a kernel. Raises UserError, with what there is, when none fits.
     """
     wanted = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     place = "device" if selector is not None or not wanted else SELECTOR_VARIABLE
     found = discover(wanted, check=False)
-    fitting = [one for one in found if one.target and _matches(one.target, wanted) and _runs(one.target, languages)]
+    matching = [one for one in found if one.target and _matches(one.target, wanted)]
+    fitting = [one for one in matching if one.target and _runs(one.target, languages)]
     failed = []
     for one in map(tried, fitting):
         if one.target and one.usable:
             return one.target
         failed.append(one)
+    if matching and not fitting:
+        raise _speechless(place, matching, languages)
     raise _nothing(place, wanted, failed or [one for one in found if one.problem], found)
 
 
@@ -159,7 +165,10 @@ def _rank(found: Found) -> int:
 
 def _matches(target: Target, wanted: str) -> bool:
     return (
-        target.selector == wanted or target.selector.startswith(f"{wanted}:") or wanted.lower() in target.name.lower()
+        target.selector == wanted
+        or target.selector.startswith(f"{wanted}:")
+        or target.kind == wanted.upper()
+        or wanted.lower() in target.name.lower()
     )
 
 
@@ -168,10 +177,29 @@ def _runs(target: Target, languages: Collection[str]) -> bool:
 
 
 def _nothing(place: str, wanted: str, failed: Collection[Found], found: Collection[Found]) -> UserError:
-    def said(ones: Collection[Found]) -> Iterator[str]:
-        yield from (f"{one.name}: {one.problem} ({one.remedy})" for one in ones)
-
-    names = ", ".join(f"{one.target.selector} ({one.name})" for one in found if one.target) or "none"
     what = f"no usable device matches {wanted!r}" if wanted else "no usable device"
-    why = "; ".join(said(failed))
-    return UserError(place, f"{what}{': ' + why if why else ''}", f"found: {names}; `tunesmith devices` shows more")
+    why = _problems(failed)
+    return UserError(place, f"{what}{': ' + why if why else ''}", f"found: {_here(found)}; {_MORE}")
+
+
+def _speechless(place: str, matching: Collection[Found], languages: Collection[str]) -> UserError:
+    """For devices that are there, none of which runs a language of the file."""
+    found = discover(check=False)
+    targets = [one.target for one in matching if one.target]
+    runs = (f"{one.name} ({one.selector}) is there, but runs only {_spoken(one)}" for one in targets)
+    what = f"{'; '.join(runs)}, and the file needs {' or '.join(languages)}"
+    able = [one for one in found if one.target and _runs(one.target, languages)]
+    others = f"name one that does: {_here(able)}" if able else _problems([one for one in found if not one.target])
+    return UserError(place, what, f"{others or 'none here does'}; {_MORE}")
+
+
+def _spoken(target: Target) -> str:
+    return " and ".join(APIS[target.api].languages)
+
+
+def _here(found: Collection[Found]) -> str:
+    return ", ".join(f"{one.target.selector} ({one.name})" for one in found if one.target) or "none"
+
+
+def _problems(found: Collection[Found]) -> str:
+    return "; ".join(f"{one.name}: {one.problem} ({one.remedy})" for one in found if one.problem)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.devices import APIS, Device, Found, open_device
+from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic, Origin
 from tunesmith.records import ProblemType, Target, UserError
 
@@ -31,14 +32,34 @@ def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, dict[P
     """The device and the logics made on it: the one that was asked for, else the first of the logics' that is here.
 
     Logics of other devices serve only where a device was asked for and none was made on it. Raises UserError, naming
-    the logics' devices and those that are here, when none of them is (a DeviceAbsentError).
+    the logics' devices and those that are here, when none of them is (a DeviceAbsentError), and where the device that
+    was asked for runs the language of none.
     """
     device = asked if isinstance(asked, Device) else open_device(asked or _first_here(logics))
-    every = {logic.document.problem_type: logic for _, logic in logics}
+    every = {logic.document.problem_type: logic for _, logic in logics if _languages(logic) <= _spoken(device.target)}
+    if not every:
+        if device is not asked:
+            device.close()
+        raise _speechless(logics, device.target)
     own = {logic.document.problem_type: logic for _, logic in logics if _made_on(logic.document.origin, device.target)}
     for logic in own.values():
         _say_if_another_driver(logic.document.origin, device.target)
     return device, own or every
+
+
+def _languages(logic: Logic) -> set[str]:
+    return {KERNELS[named.solution.kernel].language for named in logic.document.solutions}
+
+
+def _spoken(target: Target) -> set[str]:
+    return set(APIS[target.api].languages)
+
+
+def _speechless(logics: Logics, target: Target) -> UserError:
+    written = " and ".join(sorted(set().union(*(_languages(logic) for _, logic in logics))))
+    runs = " and ".join(APIS[target.api].languages)
+    what = f"its kernels are in {written}, {target.name} ({target.selector}) runs only {runs}"
+    return UserError(str(logics[0][0]), what, "tune on that device, or name one that runs them: load(..., device=...)")
 
 
 def _first_here(logics: Logics) -> Target:

@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 from tunesmith.records import UserError, Value
 
 from ._base import Array
-from .custom_description import Description
+from .custom_description import FLOATS, ArrayArgument, Description
 
-ValueAndMagnitude = tuple[NDArray[np.float64], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer[Any]]
+ValueAndMagnitude = tuple[Floats | Integers, Floats]
+
+EXACT_BELOW = 2**53
+"""From here on, a float64 may stand for a whole number beside it."""
 
 _SIGNATURE = "def {}(sizes: dict, arrays: dict) -> dict of an array, or a pair (array, magnitude), for each output"
 
@@ -27,9 +32,10 @@ def call_reference(
     arrays: Mapping[str, Array],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, ValueAndMagnitude]:
-    """`function(sizes, arrays)`: for each output of `shapes` its value and magnitude in float64.
+    """`function(sizes, arrays)`: for each output of `shapes` its value and magnitude.
 
-    Raises UserError, at the place of the key `Reference`, for whatever is wrong with the function.
+    Both are in float64; the value of an output that holds integers is in its own data type, and its magnitude 0. Raises
+    UserError, at the place of the key `Reference`, for whatever is wrong with the function.
     """
     name = description.reference_function
     function = _function(description.reference_file, name, description.reference.place)
@@ -40,21 +46,39 @@ def call_reference(
     if not isinstance(results, Mapping) or set(results) != set(shapes):
         got = ", ".join(map(str, results)) if isinstance(results, Mapping) else type(results).__name__
         raise _wrong(description, f"gave {got}, the outputs are {', '.join(shapes)}")
-    return {output: _checked(description, output, results[output], shape) for output, shape in shapes.items()}
+    outputs = [array for array in description.arrays if array.name in shapes]
+    return {output.name: _checked(description, output, results[output.name], shapes[output.name]) for output in outputs}
 
 
-def _checked(description: Description, output: str, result: Any, shape: tuple[int, ...]) -> ValueAndMagnitude:
+def _checked(description: Description, output: ArrayArgument, result: Any, shape: tuple[int, ...]) -> ValueAndMagnitude:
+    name = output.name
     value, magnitude = result if isinstance(result, tuple) and len(result) == 2 else (result, result)
     try:
         both = np.asarray(value, np.float64), np.abs(np.asarray(magnitude, np.float64))
     except (TypeError, ValueError) as error:
-        raise _wrong(description, f"gave no array of numbers for {output}") from error
+        raise _wrong(description, f"gave no array of numbers for {name}") from error
     for array in both:
         if array.shape != shape:
-            raise _wrong(description, f"gave {output} the shape {array.shape}, it is {shape}")
+            raise _wrong(description, f"gave {name} the shape {array.shape}, it is {shape}")
         if not np.isfinite(array).all():
-            raise _wrong(description, f"gave numbers for {output} that are not finite")
-    return both
+            raise _wrong(description, f"gave numbers for {name} that are not finite")
+    if output.dtype in FLOATS:
+        return both
+    whole = np.asarray(value)
+    return _integers(description, output, whole if whole.dtype.kind in "biu" else both[0]), np.zeros(shape)
+
+
+def _integers(description: Description, output: ArrayArgument, value: NDArray[Any]) -> Integers:
+    """The value in the output's own data type, with no number changed."""
+    name, dtype, limits = output.name, output.dtype, np.iinfo(output.dtype)
+    if value.dtype.kind == "f":
+        if (value != np.floor(value)).any():
+            raise _wrong(description, f"gave numbers for {name}, which holds {dtype}, that are not whole")
+        if (np.abs(value) >= EXACT_BELOW).any():
+            raise _wrong(description, f"gave floats for {name} from 2^53 on, where they are not exact: give {dtype}")
+    if value.size and not limits.min <= int(value.min()) <= int(value.max()) <= limits.max:
+        raise _wrong(description, f"gave numbers for {name} that do not fit into {dtype}")
+    return value.astype(dtype)
 
 
 @cache

@@ -39,6 +39,8 @@ _SCALARS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
 }
 # YAML 1.1, which PyYAML follows, takes 1e-3 for a word: a number there must have a dot.
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
+# It takes 010 for octal and 1:30 for minutes with seconds.
+_OTHER_BASE = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,6 +197,9 @@ class _Tree:
             raise UserError(
                 place, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
             ) from error
+        if isinstance(made, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
+            what = f"{shown(raw.value)} is the number {made} in YAML 1.1"
+            raise UserError(place, what, "write a number without leading zeros and colons; quote it if it is a word")
         return made
 
     def _mapping(self, raw: yaml.MappingNode, place: str) -> tuple[Node, int]:

@@ -20,7 +20,7 @@ _SMALL = 64
 
 
 class CustomOperation(Operation):
-    """A type is a description's absolute path with a hash of the description, its source and its reference.
+    """A type is a description's absolute path with a hash of the description, its sources and its reference.
 
     So a worker process can load it again, nothing measured before a change is taken for what holds after it, and a
     change in the middle of a run is noticed.
@@ -62,14 +62,14 @@ class CustomOperation(Operation):
 
         |out - value| <= Tolerance u magnitude, u being half the spacing of the output's numbers at 1. The function
         returns the magnitude (the same computation on absolute values) where terms may cancel; else it is |value|.
-        Whole numbers must be exact. Raises UserError for a function that does not do what it should.
+        Whole numbers must be exact, in 64 bits too. Raises UserError for a function that does not do what it should.
         """
         description, sizes = description_of(problem.type), sizes_of(problem)
         outputs = {array.name: array for array in description.arrays if array.role != "in"}
         shapes = {array.name: _shape(array, sizes) for array in description.arrays}
         given = {name: _seen_by_reference(storage, shapes[name]) for name, storage in inputs.items()}
         results = call_reference(description, sizes, given, {name: shapes[name] for name in outputs})
-        tolerance = description.tolerance.number(sizes) if description.tolerance else 0.0
+        tolerance = description.tolerance.number(sizes, least=0) if description.tolerance else 0.0
         return {
             name: Expected((...,), value, tolerance * _unit_roundoff(outputs[name].dtype) * magnitude)
             for name, (value, magnitude) in results.items()
@@ -89,13 +89,13 @@ class CustomOperation(Operation):
         return replace(problem, sizes=tuple(sizes))
 
     def flops(self, problem: Problem) -> float:
-        return description_of(problem.type).flops.number(sizes_of(problem))
+        return description_of(problem.type).flops.number(sizes_of(problem), least=0)
 
     def bytes(self, problem: Problem) -> float:
         """As described, else each array once for every direction in which it travels."""
         described = description_of(problem.type).bytes
         if described:
-            return described.number(sizes_of(problem))
+            return described.number(sizes_of(problem), least=0)
         return float(
             sum(
                 operand.storage_elements * np.dtype(operand.dtype).itemsize * (2 if operand.role == "inout" else 1)
@@ -118,7 +118,7 @@ def sizes_of(problem: Problem) -> dict[str, Value]:
 def _load(path: Path, digest: str) -> Description:
     description = describe(path, str(path))
     if description.digest != digest:
-        raise UserError(str(path), "the kernel, its source or its reference has changed", "start the command again")
+        raise UserError(str(path), "the kernel, a source or its reference has changed", "start the command again")
     return description
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,10 @@ from ._yaml import Node, parse_yaml
 LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize")
 """What constraints and launches may name beside sizes and parameters: properties of the device."""
 
+RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
+"""What no size, parameter or argument may be called: in a tuning file the last three mean something else."""
+
+LANGUAGES = ("OpenCL", "CUDA")
 FLOATS = ("float16", "float32", "float64")
 DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
@@ -72,21 +76,28 @@ class LocalMemoryArgument:
     size: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The kernel's text in one language, with words for that compiler's command line."""
+
+    text: str
+    options: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Description:
     """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
 
-    `source` is the text; `reference` says `file.py:function`. `digest` is of the description with both files.
+    `sources` holds one for each of its languages; `reference` says `file.py:function`. `digest` is of the description
+    with all these files.
     """
 
     path: Path
     digest: str
     name: str
-    source: str
+    sources: Mapping[str, Source]
     reference: Node
     entry: str
-    language: str
-    options: tuple[str, ...]
     sizes: tuple[str, ...]
     parameters: tuple[DescribedParameter, ...]
     constraints: tuple[Constraint, ...]
@@ -126,22 +137,17 @@ def describe(path: Path, place: str) -> Description:
     unit = next(iter(grid), "")
     if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
         raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
-    language = fields["Language"].word("Language") if "Language" in fields else "OpenCL"
-    if language != "OpenCL":
-        raise fields["Language"].wrong(f"Language: {language} is not supported", "write the kernel in OpenCL")
     arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
-    source = _text(path.parent / fields["Source"].word("Source"), fields["Source"].place)
+    sources = _sources(fields, path.parent)
     reference = _reference(fields["Reference"])
     reference_text = _text(path.parent / reference.word("Reference").rpartition(":")[0], reference.place)
     description = Description(
         path=path,
-        digest=hashlib.sha256("\0".join((text, source, reference_text)).encode()).hexdigest(),
+        digest=_digest(text, *(source.text for source in sources.values()), reference_text),
         name=_new_name(fields["Name"], "Name"),
-        source=source,
+        sources=sources,
         reference=reference,
         entry=_new_name(fields["Entry"], "Entry"),
-        language=language,
-        options=tuple(o.word("Options") for o in fields["Options"].sequence("Options")) if "Options" in fields else (),
         sizes=sizes,
         parameters=parameters,
         constraints=_constraints(fields.get("Constraints"), known_to_launch),
@@ -150,9 +156,9 @@ def describe(path: Path, place: str) -> Description:
         grid=_extents(grid[unit], f"Grid.{unit}", known_to_launch),
         in_items=unit == "WorkItems",
         local_memory=_optional(fields.get("LocalMemory"), known_to_launch),
-        tolerance=_optional(fields.get("Tolerance"), sizes),
-        flops=_expression(fields["Flops"], sizes),
-        bytes=_optional(fields.get("Bytes"), sizes),
+        tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
+        flops=_amount(fields["Flops"], sizes),
+        bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
     )
     _check_outputs(description, fields["Arguments"])
     return description
@@ -163,6 +169,46 @@ def _text(path: Path, place: str) -> str:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _sources(fields: Mapping[str, Node], folder: Path) -> dict[str, Source]:
+    """What `Source` names, by language: one file, in the `Language` given, or a mapping of languages to files."""
+    named = fields["Source"]
+    if isinstance(named.content, dict):
+        if "Language" in fields:
+            raise fields["Language"].wrong("Source says which languages there are", "leave Language out")
+        files = named.fields("Source", (), LANGUAGES)
+        if not files:
+            raise named.wrong("Source names no file", f"give one for each language: {', '.join(LANGUAGES)}")
+    else:
+        language = fields["Language"].word("Language") if "Language" in fields else LANGUAGES[0]
+        if language not in LANGUAGES:
+            remedy = f"write the kernel in {' or '.join(LANGUAGES)}"
+            raise fields["Language"].wrong(f"Language: {language} is not supported", remedy)
+        files = {language: named}
+    options = _options(fields.get("Options"), tuple(files))
+    return {
+        language: Source(_text(folder / file.word("Source"), file.place), options[language])
+        for language, file in files.items()
+    }
+
+
+def _options(entry: Node | None, languages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """One list for every language's compiler, or a list for each."""
+    if entry is None:
+        return dict.fromkeys(languages, ())
+    if not isinstance(entry.content, dict):
+        return dict.fromkeys(languages, _words(entry))
+    given = entry.fields("Options", (), languages)
+    return {language: _words(given[language]) if language in given else () for language in languages}
+
+
+def _words(entry: Node) -> tuple[str, ...]:
+    return tuple(option.word("Options") for option in entry.sequence("Options"))
 
 
 def _check_outputs(description: Description, place: Node) -> None:
@@ -253,6 +299,14 @@ def _optional(entry: Node | None, names: Iterable[str]) -> Expression | None:
     return _expression(entry, names) if entry else None
 
 
+def _amount(entry: Node, names: Iterable[str]) -> Expression:
+    """An expression for what cannot be negative; one without names is known to be right already."""
+    expression = _expression(entry, names)
+    if not expression.names:
+        expression.number({}, least=0)
+    return expression
+
+
 def _expression(entry: Node, names: Iterable[str]) -> Expression:
     expression = Expression.parse(entry.plain("an expression"), entry.place)
     if unknown := sorted(expression.names - set(names)):
@@ -280,8 +334,8 @@ def _new_name(entry: Node, what: str) -> str:
 
 
 def _identifier(name: str, place: str, what: str) -> str:
-    if not _IDENTIFIER.match(name) or name in LIMITS:
-        remedy = "use letters, digits and _, and no device property"
+    if not _IDENTIFIER.match(name) or name in RESERVED:
+        remedy = f"use letters, digits and _, and none of {', '.join(RESERVED)}"
         raise UserError(place, f"{what} cannot be called {name!r}", remedy)
     return name
 

@@ -253,7 +253,7 @@ def _no_zeros(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -
 def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> Iterator[tuple[str, Value]]:
     """Every field that defines the type, in its canonical form. Raises UserError for what is not supported."""
     known = {key.name: key for key in FIELDS}
-    of_data = {"DataType", "DestDataType", "ComputeDataType"}
+    of_data = ("DataType", "DestDataType", "ComputeDataType")
     for name, value in fields.items():
         if name in UNSUPPORTED and value != UNSUPPORTED[name].default:
             raise UserError(place(name), f"{name}: {value} is not supported", UNSUPPORTED[name].doc)
@@ -262,6 +262,9 @@ def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> Iterat
         if name in known:
             check = partial(data_type, name) if name in of_data else known[name].check
             yield name, check(value, place(name))
-    given = {data_type(name, fields[name], place(name)) for name in of_data if name in fields}
-    if len(given) > 1:
-        raise UserError(place("DataType"), "input, output and computation differ in type", "give all the same DataType")
+    default = str(known["DataType"].default)
+    named = {"DataType": default} | {name: fields[name] for name in of_data if name in fields}
+    if len({data_type(name, value, place(name)) for name, value in named.items()}) > 1:
+        assumed = "" if "DataType" in fields else f": without a DataType it is {default}"
+        what = f"input, output and computation differ in type{assumed}"
+        raise UserError(place("DataType"), what, "give all the same DataType")

@@ -107,20 +107,16 @@ def _cut(problem: Problem, max_size: int) -> Problem:
 def _entry(position: int, value: Value, place: str) -> Span | SameAs:
     if isinstance(value, tuple):
         return _span(f"ProblemSizes.Range[{position}]", value, place)
-    if not is_integer(value):
-        raise UserError(
-            place,
-            f"ProblemSizes.Range[{position}]: {shown(value)} is neither a list nor the number of an earlier index",
-            f"give {_FORMS}, or 0 for the size of index 0",
-        )
-    if not 0 <= value < position:
-        earlier = f"an index from 0 to {position - 1}" if position else "nothing: it is the first"
-        raise UserError(
-            place,
-            f"ProblemSizes.Range[{position}]: {shown(value)} refers to no earlier index",
-            f"index {position} may take the size of {earlier}, or write [{shown(value)}] for that size",
-        )
-    return SameAs(value)
+    if is_integer(value) and 0 <= value < position:
+        return SameAs(value)
+    # A size without its brackets is the likeliest mistake.
+    ways = [f"[{value}] for that size" if is_integer(value) and 1 <= value <= LARGEST else _FORMS]
+    if position:
+        ways.append("0 for the size of index 0" if position == 1 else f"an earlier index, 0 to {position - 1}")
+    reason = "refers to no earlier index" if is_integer(value) else "is neither a list nor an earlier index"
+    first = "" if position else " (it is the first)"
+    what = f"ProblemSizes.Range[{position}]: {shown(value)} {reason}{first}"
+    raise UserError(place, what, f"give {', or '.join(ways)}")
 
 
 def _span(where: str, value: tuple[Value, ...], place: str) -> Span:

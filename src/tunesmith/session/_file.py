@@ -7,10 +7,17 @@ from functools import partial
 from pathlib import Path
 
 from tunesmith.bench import Policy
-from tunesmith.devices import asks_for_hidden, choose
-from tunesmith.kernels import families, tuning_space
+from tunesmith.devices import APIS, asks_for_hidden, choose
+from tunesmith.kernels import LANGUAGE, OPEN, families, languages, tuning_space
 from tunesmith.protocol import Benchmark, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
+
+
+def ready(path: Path, max_size: int | None, selector: str | None) -> tuple[TuningFile, Target]:
+    """A tuning file and the device to tune it on. A language that the file leaves open is one that the device runs."""
+    file = read(path, max_size, selector)
+    target = device_for(file, selector)
+    return replace(file, groups=tuple(_settled(phases, target) for phases in file.groups)), target
 
 
 def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
@@ -39,9 +46,17 @@ def policy_of(file: TuningFile) -> Policy:
     return replace(Policy(), **file.globals.policy())  # type: ignore[arg-type]  # names are the policy's, a test holds it
 
 
+def _settled(phases: Phases, target: Target) -> Phases:
+    if phases.start.get(LANGUAGE) != OPEN:
+        return phases
+    able = languages(phases.problem_type)
+    language = next((name for name in APIS[target.api].languages if name in able), able[0])
+    return replace(phases, start=phases.start | {LANGUAGE: language})
+
+
 def _languages(phases: Phases) -> set[str]:
-    named = {phases.start["KernelLanguage"]} if "KernelLanguage" in phases.start else set()
+    named = {phases.start[LANGUAGE]} if LANGUAGE in phases.start else set()
     for step in phases.steps:
         if isinstance(step, Fork | Benchmark):
-            named |= {choice["KernelLanguage"] for choice in step.choices if "KernelLanguage" in choice}
-    return {str(name) for name in named}
+            named |= {choice[LANGUAGE] for choice in step.choices if LANGUAGE in choice}
+    return {str(name) for name in named if name != OPEN} | set(languages(phases.problem_type) if OPEN in named else ())

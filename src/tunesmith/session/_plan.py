@@ -13,7 +13,7 @@ from tunesmith.protocol import Fork, Phases, StepForecast, TuningFile, forecast
 from tunesmith.records import Configuration, Measurement, Problem, Target
 from tunesmith.store import Store
 
-from ._file import device_for, policy_of, read
+from ._file import policy_of, ready
 from ._judge import FamilyJudge
 from ._outputs import group_name
 from ._recorded import Ledger, RecordedMeasure
@@ -58,8 +58,7 @@ class Plan:
 
 def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Plan:
     """Forecast a tuning file. With `calibrate`, one configuration is compiled and timed (seconds on most devices)."""
-    file = read(path, max_size, device)
-    target = device_for(file, device)
+    file, target = ready(path, max_size, device)
     return Plan(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
 
 

@@ -21,7 +21,7 @@ from tunesmith.store import RunEnd, RunStart, RunState, Store
 
 from . import events
 from ._anchor import Anchor
-from ._file import device_for, policy_of, read
+from ._file import policy_of, ready
 from ._judge import FamilyJudge
 from ._outputs import group_name, step_record, table_of, write_step
 from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
@@ -77,8 +77,7 @@ def tune(
     `budget_minutes` (else the file's BudgetMinutes) stops the run when it is spent, with all that was measured kept.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything was put away.
     """
-    file = read(path, max_size, device)
-    target = device_for(file, device)
+    file, target = ready(path, max_size, device)
     for note in file.notes:
         observe(events.Said(note))
     observe(events.RunBegan(target, sum(len(phases.steps) for phases in file.groups)))

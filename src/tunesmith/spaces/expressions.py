@@ -90,11 +90,12 @@ class Expression:
             raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
         return int(value)
 
-    def number(self, values: Mapping[str, Value]) -> float:
-        """Its value as a number; raises UserError for anything else."""
+    def number(self, values: Mapping[str, Value], least: float = -math.inf) -> float:
+        """Its value as a number that is not below `least`; raises UserError for anything else."""
         value = self.evaluate(values)
-        if not isinstance(value, (int, float)):
-            raise UserError(self.place, f"{self.text!r} is {_shown(value)}", "it must give a number")
+        if not isinstance(value, (int, float)) or value < least:
+            kind = "a number" if least == -math.inf else f"a number from {least:g}"
+            raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
         return float(value)
 
 

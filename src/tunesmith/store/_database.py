@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import struct
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
@@ -30,7 +32,7 @@ _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _COMPLAINTS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room and run the same command again: it goes on where it stopped"),
     sqlite3.SQLITE_READONLY: ("the store cannot be written", "make the file and its folder writable"),
-    sqlite3.SQLITE_CANTOPEN: ("the store cannot be opened", "check that the folder exists and may be written"),
+    sqlite3.SQLITE_CANTOPEN: ("the store cannot be opened", "make its folder writable, or use a copy of it"),
     sqlite3.SQLITE_PERM: ("the store cannot be opened", "check who owns the file"),
     sqlite3.SQLITE_IOERR: ("the disk failed", "check the disk, then run the same command again"),
     sqlite3.SQLITE_BUSY: ("another process holds the store", "end it, or wait, and run the same command again"),
@@ -45,6 +47,8 @@ class Database:
     the process, at any moment and with any signal, loses nothing committed. A power failure may lose the commits since
     the last checkpoint, never the file; they are measured again. `FULL` would add a disk flush to each commit, next to
     kernels being timed, for that case only.
+
+    Where the folder may not be written, the file is read as it lies there.
     """
 
     def __init__(self, path: Path) -> None:
@@ -147,7 +151,7 @@ _MOVE = "move it away and run the same command again, or salvage it with `sqlite
 
 def _engine(path: Path) -> Engine:
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),
+        _url(path),
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
         poolclass=QueuePool,
     )
@@ -158,6 +162,17 @@ def _engine(path: Path) -> Engine:
         connection.execute("PRAGMA foreign_keys = ON")
 
     return engine
+
+
+def _url(path: Path) -> URL:
+    """SQLite reads a WAL database only where it may make files beside it, unless it is told that nobody writes it.
+
+    That is so where we may not: a writer who may has a log there, which is part of the database.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids) or log.exists():
+        return URL.create("sqlite", database=str(path))
+    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query={"immutable": "1", "uri": "true"})
 
 
 def _pragma(connection: Connection, name: str) -> int:

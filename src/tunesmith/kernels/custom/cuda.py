@@ -1,0 +1,56 @@
+"""The described kernel in CUDA C++."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    LocalArgument,
+    Plan,
+    Problem,
+    Rejection,
+    Target,
+)
+
+from ._family import DescribedKernel
+
+MOST_WORK_GROUPS = (2**31 - 1, 65535, 65535)
+MOST_WORK_ITEMS = (1024, 1024, 64)
+"""Along x, y and z, on every architecture since Maxwell. Source: CUDA programming guide, technical specifications."""
+
+
+class CustomCudaKernel(DescribedKernel):
+    """Local memory of the arguments is dynamic shared memory, the arguments' parts one after the other.
+
+    A kernel in CUDA C++ has no parameters for it: it finds its first byte by `extern __shared__`.
+    """
+
+    name, language = "CustomCuda", "CUDA"
+    local_alignment = 16
+    """Bytes; no type asks for more. So every argument's part begins where any type may lie."""
+    most_declared_bytes = 48 * 1024
+    """Shared memory that a source may declare with a size. Source: CUDA programming guide, shared memory."""
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        broken = list(super().rejections_for(config, problem, target))
+        yield from broken or self._shape(config, problem, target)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        launch = self.launch(config, problem, target)
+        local = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
+        others = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))
+        return Plan((replace(launch, arguments=others, shared_bytes=sum(argument.size for argument in local)),))
+
+    def _shape(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        launch = self.launch(config, problem, target)
+        for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
+            if groups > most:
+                yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")
+        for axis, items, most in zip("xyz", launch.work_group, MOST_WORK_ITEMS, strict=True):
+            if items > most:
+                yield Rejection("work-group size", f"{items} work-items along {axis}, the device allows {most}")
