@@ -14,15 +14,19 @@ from ._program import (
     OperandArgument,
     Plan,
     ScalarArgument,
+    Step,
     TensorMapArgument,
     WorkspaceArgument,
+    Write,
     Zero,
 )
+from ._random import UNKNOWN_ARCHITECTURE, LaunchShape, RandomRow, architecture_name
 from ._registry import Registry
 from ._solution import Solution, abbreviation, identity, solution_names, value_text
 from ._target import Target
 
 __all__ = [
+    "UNKNOWN_ARCHITECTURE",
     "Argument",
     "Binary",
     "CompiledFacts",
@@ -30,6 +34,7 @@ __all__ = [
     "Cost",
     "Estimate",
     "Launch",
+    "LaunchShape",
     "LocalArgument",
     "Measurement",
     "Module",
@@ -39,17 +44,21 @@ __all__ = [
     "Plan",
     "Problem",
     "ProblemType",
+    "RandomRow",
     "Registry",
     "Rejection",
     "ScalarArgument",
     "Solution",
+    "Step",
     "Target",
     "TensorMapArgument",
     "UserError",
     "Value",
     "WorkspaceArgument",
+    "Write",
     "Zero",
     "abbreviation",
+    "architecture_name",
     "freeze",
     "identity",
     "solution_names",

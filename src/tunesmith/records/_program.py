@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ._configuration import Configuration
 
@@ -107,6 +107,18 @@ class Zero:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """Put constant bytes into the workspace at `offset`: tables that a kernel reads."""
+
+    offset: int
+    data: bytes = field(repr=False)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", hashlib.sha256(self.data).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z)."""
 
@@ -118,6 +130,9 @@ class Launch:
     shared_bytes: int = 0
 
 
+Step = Zero | Write | Launch
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The launches that solve one problem, in order, as data: picklable, no handle in it.
@@ -126,9 +141,9 @@ class Plan:
     what they find there and may change (the states of random engines). It is not part of the time.
     """
 
-    steps: tuple[Zero | Launch, ...]
+    steps: tuple[Step, ...]
     workspace_bytes: int = 0
-    setup: tuple[Zero | Launch, ...] = ()
+    setup: tuple[Step, ...] = ()
 
     @property
     def preparation(self) -> Plan:

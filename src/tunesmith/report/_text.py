@@ -20,10 +20,10 @@ def time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def rate(flops_per_second: float) -> str:
-    """Three digits in GFLOP/s, or TFLOP/s from a thousand on."""
-    giga = flops_per_second / 1e9
-    return f"{giga / 1e3:.3g} TFLOP/s" if giga >= 1000 else f"{giga:.3g} GFLOP/s"
+def rate(units_per_second: float, unit: str = "FLOP") -> str:
+    """Three digits in GFLOP/s (or whatever is counted), or TFLOP/s from a thousand on."""
+    giga = units_per_second / 1e9
+    return f"{giga / 1e3:.3g} T{unit}/s" if giga >= 1000 else f"{giga:.3g} G{unit}/s"
 
 
 def half_width(estimate: Estimate) -> str:

@@ -36,7 +36,7 @@ class _State:
     done: int = 0
     fresh: int = 0
     batch_began: float = 0.0
-    best: tuple[float, Solution, Estimate] | None = None
+    best: tuple[float, str, Solution, Estimate] | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     compiling: int = 0
@@ -119,7 +119,7 @@ class ProgressReport:
         state.fresh += 1
         state.outcomes[measurement.outcome.value] += 1
         if event.rate and measurement.estimate and (state.best is None or event.rate > state.best[0]):
-            state.best = (event.rate, event.solution, measurement.estimate)
+            state.best = (event.rate, event.unit, event.solution, measurement.estimate)
         if measurement.outcome is Outcome.WRONG_RESULT:
             self._say_once(f"wrong result: {measurement.reason}", f", first at {event.problem}: {measurement.detail}")
 
@@ -157,8 +157,8 @@ def _facts(state: _State, now: float) -> list[str]:
     """The second line: best so far, counts, rate and time left."""
     facts = []
     if state.best:
-        rate, solution, estimate = state.best
-        facts.append(f"best so far {_text.rate(rate)} {_text.half_width(estimate)} {_tile(solution)}".rstrip())
+        rate, unit, solution, estimate = state.best
+        facts.append(f"best so far {_text.rate(rate, unit)} {_text.half_width(estimate)} {_tile(solution)}".rstrip())
     facts.append("ran " + str(state.outcomes["ok"]))
     if state.rejected:
         reasons = ", ".join(f"{reason} {count}" for reason, count in state.rejected.most_common(2))
@@ -176,7 +176,7 @@ def _facts(state: _State, now: float) -> list[str]:
 
 
 def _tile(solution: Solution) -> str:
-    shown = solution.configuration.only(["WorkGroup", "ThreadTile"])
+    shown = solution.configuration.only(["WorkGroup", "ThreadTile", "BlockSize", "GridSize"])
     return " ".join(f"{name} {value_text(value)}" for name, value in shown.items())
 
 

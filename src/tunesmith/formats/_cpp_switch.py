@@ -1,0 +1,68 @@
+"""Switches over `target_arch` in C++ text: other values put in, all else untouched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tunesmith.records import LaunchShape, UserError
+
+Shapes = Mapping[str, LaunchShape]
+"""By architecture."""
+
+SWITCHES = {"get_threads": "block", "get_blocks": "grid"}
+"""The functions that switch, and the part of a launch shape that each returns."""
+
+_CASE = re.compile(r"case\s+(?:\w+::)*target_arch::(\w+)\s*:\s*(?:return\s+(\w+)\s*;)?")
+_DEFAULT = re.compile(r"^[ \t]*default\s*:", re.MULTILINE)
+
+
+def merged(text: str, shapes: Shapes, place: str) -> str:
+    """The text with these architectures' returns replaced, or put before the switch's default.
+
+    UserError where a function, its switch or its default is missing, or where an architecture shares its return with
+    the next one, which a hand must have written.
+    """
+    for function, part in SWITCHES.items():
+        plain = without_comments(text)
+        span = _span(plain, function)
+        if span is None:
+            remedy = "move the header away, and it is written anew"
+            raise UserError(place, f"{function} has no switch over target_arch with a default", remedy)
+        text = _with(text, plain, span, {name: getattr(shape, part) for name, shape in shapes.items()}, place)
+    return text
+
+
+def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int], place: str) -> str:
+    start, default = span
+    pieces, at, done = [], start, set()
+    for match in _CASE.finditer(plain, start, default):
+        name = match[1]
+        if name not in values:
+            continue
+        if match[2] is None:
+            raise UserError(place, f"{name} shares its return with another architecture", "give it a return of its own")
+        pieces += [text[at : match.start(2)], str(values[name])]
+        at = match.end(2)
+        done.add(name)
+    indent = " " * (len(plain[default:]) - len(plain[default:].lstrip()))
+    added = "".join(
+        f"{indent}case target_arch::{name}: return {value};\n" for name, value in values.items() if name not in done
+    )
+    return text[:start] + "".join(pieces) + text[at:default] + added + text[default:]
+
+
+def _span(plain: str, function: str) -> tuple[int, int] | None:
+    """From the function's name to the line of its switch's default."""
+    for called in re.finditer(rf"\b{function}\s*\(", plain):
+        switch = re.compile(r"\bswitch\s*\(").search(plain, called.end())
+        default = _DEFAULT.search(plain, switch.end()) if switch else None
+        between = plain[called.end() : default.start()] if default else ""
+        if default and not any(re.search(rf"\b{other}\s*\(", between) for other in SWITCHES):
+            return called.start(), default.start()
+    return None
+
+
+def without_comments(text: str) -> str:
+    """The text with comments blanked, every character in its place."""
+    return re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: re.sub(r"[^\n]", " ", match.group()), text, flags=re.DOTALL)

@@ -1,0 +1,196 @@
+"""google-benchmark's JSON, as rocRAND's tuning benchmark writes it: read, and written so that its script reads ours.
+
+A row's name is `generator_distribution_type_tBLOCK_bGRID/manual_time`; the architecture is in the context, under
+`hdp_gcn_arch_name`. What we write beyond that are counters, plain numbers beside the others: `bytes` of a call,
+`bytes_per_second_low` and `_high` (95 % interval), `samples`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunesmith.records import UNKNOWN_ARCHITECTURE, Estimate, LaunchShape, RandomRow, Rejection, Target, UserError
+
+from ._reading import (
+    AGGREGATE,
+    FAILED,
+    FOREIGN,
+    Reading,
+    architecture,
+    gigabytes,
+    mapping,
+    no_speed,
+    nothing_said,
+    number,
+    whole,
+)
+
+ARCHITECTURE_KEY = "hdp_gcn_arch_name"
+
+ITEM_BYTES = {
+    "unsigned_char": 1,
+    "unsigned_short": 2,
+    "half": 2,
+    "unsigned_int": 4,
+    "float": 4,
+    "unsigned_long_long": 8,
+    "double": 8,
+}
+
+# As rocRAND's script finds the parts: at the start of the name, the shortest generator first; what follows is free.
+_NAME = re.compile(
+    r"(?P<generator>\S+?)_(?P<distribution>uniform|normal|log_normal|poisson)"
+    r"_(?P<value_type>(?:unsigned_)?(?:int|short|char|long_long|float|half|double))_t(?P<block>[0-9]{1,9})_b(?P<grid>[0-9]{1,9})"
+)
+# google-benchmark's user guide: what its library puts behind a name, then an aggregate's.
+_OPTIONS = re.compile(
+    r"(?:/(?:process_time|real_time|manual_time|(?:iterations|repeats|min_time|min_warmup_time|threads):[0-9.]+s?))*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One configuration's measurement, to be written. `estimate` is None where it failed, which `error` explains.
+
+    `bytes` are those of one call, `iterations` how many calls were timed in all.
+    """
+
+    generator: str
+    distribution: str
+    value_type: str
+    shape: LaunchShape
+    bytes: int
+    iterations: int
+    estimate: Estimate | None
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        shape = f"t{self.shape.block}_b{self.shape.grid}"
+        return f"{self.generator}_{self.distribution}_{self.value_type}_{shape}/manual_time"
+
+
+def rows(document: Mapping[str, Any], file: str) -> Reading:
+    """Every row of a parsed file whose name is of the kind, aggregates and failures put aside."""
+    context = mapping(document.get("context"))
+    arch = architecture(context.get(ARCHITECTURE_KEY), file)
+    listed = document["benchmarks"]
+    if not isinstance(listed, list) or not listed:
+        return Reading(complaints=(UserError(file, "benchmarks lists nothing", "let the benchmark run to its end"),))
+    complaints = [nothing_said(file, f"context.{ARCHITECTURE_KEY}")] if arch == UNKNOWN_ARCHITECTURE else []
+    found = []
+    for place, raw in enumerate(listed):
+        row = _row(mapping(raw), place, file, arch, whole(context.get("bytes")))
+        if isinstance(row, UserError):
+            complaints.append(row)
+            continue
+        found.append(row)
+        if row.aside and row.aside.reason != AGGREGATE:
+            complaints.append(UserError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
+    return Reading(tuple(found), tuple(complaints))
+
+
+def _row(raw: dict[str, Any], place: int, file: str, arch: str, usual_bytes: int) -> RandomRow | UserError:
+    name = raw.get("name")
+    parts = _NAME.match(name) if isinstance(name, str) else None
+    if parts is None or not isinstance(name, str):
+        remedy = "such rows are passed over; names are like philox4_32_10_uniform_float_t256_b1024/manual_time"
+        return UserError(f"{file}: {name or f'benchmarks[{place}]'}", "is no name of a generator's benchmark", remedy)
+    speed = gigabytes(number(raw.get("bytes_per_second")))
+    low, high = (gigabytes(number(raw.get(f"bytes_per_second_{end}"))) for end in ("low", "high"))
+    return RandomRow(
+        generator=parts["generator"],
+        distribution=parts["distribution"],
+        value_type=parts["value_type"],
+        shape=LaunchShape(int(parts["block"]), int(parts["grid"])),
+        architecture=arch,
+        gigabytes_per_second=speed,
+        file=file,
+        name=name,
+        bytes=whole(raw.get("bytes")) or usual_bytes,
+        interval=(low, high) if 0 < low <= speed <= high else None,
+        aside=_aside(raw, name[parts.end() :]),
+    )
+
+
+def _aside(raw: dict[str, Any], tail: str) -> Rejection | None:
+    """Why the row is no measurement, if it is none. Old versions mark an aggregate by the end of its name only."""
+    options = _OPTIONS.match(tail)
+    rest = tail[options.end() if options else 0 :]
+    if raw.get("run_type") == "aggregate" or re.fullmatch(r"_[A-Za-z]\w*", rest):
+        return Rejection(AGGREGATE, str(raw.get("aggregate_name") or rest.lstrip("_")))
+    if raw.get("error_occurred") or raw.get("skipped"):
+        return Rejection(FAILED, str(raw.get("error_message") or raw.get("skip_message") or "without a message"))
+    if rest:
+        return Rejection(FOREIGN, f"the name goes on with {rest!r}")
+    return no_speed(raw.get("bytes_per_second"))
+
+
+def context(target: Target, output_bytes: int, **more: object) -> dict[str, object]:
+    """A context for `write` from a device: what google-benchmark's own has of it, under rocRAND's keys, then `more`.
+
+    Values that google-benchmark adds by `AddCustomContext` are texts, hence these are.
+    """
+    device = {
+        "bytes": output_bytes,
+        "hdp_name": target.name,
+        ARCHITECTURE_KEY: target.architecture,
+        "hdp_multi_processor_count": target.compute_units,
+        "hdp_max_threads_per_block": target.max_work_group_size,
+        "hdp_total_global_mem": target.global_memory_bytes,
+        "hdp_l2_cache_size": target.last_level_cache_bytes,
+    }
+    texts = {key: str(value) for key, value in device.items()}
+    return {"executable": "tunesmith", "library_build_type": "release", **texts, **more}
+
+
+def write(entries: Sequence[Entry], context: Mapping[str, object]) -> str:
+    """The text of a file: rows in the order of `entries`, a failed one with `error_occurred` and no speed.
+
+    `context` must have `hdp_gcn_arch_name`; ValueError without.
+    """
+    if ARCHITECTURE_KEY not in context:
+        raise ValueError(f"the context has no {ARCHITECTURE_KEY}")
+    document = {"context": dict(context), "benchmarks": list(_written(entries))}
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _written(entries: Iterable[Entry]) -> Iterator[dict[str, object]]:
+    for place, entry in enumerate(entries):
+        name = entry.name
+        seconds = entry.estimate.seconds if entry.estimate else 0.0
+        row: dict[str, object] = {
+            "name": name,
+            "family_index": place,
+            "per_family_instance_index": 0,
+            "run_name": name,
+            "run_type": "iteration",
+            "repetitions": 1,
+            "repetition_index": 0,
+            "threads": 1,
+        }
+        if entry.estimate is None:
+            row |= {"error_occurred": True, "error_message": entry.error}
+        row |= {
+            "iterations": entry.iterations,
+            "real_time": seconds * 1e3,
+            "cpu_time": seconds * 1e3,
+            "time_unit": "ms",
+        }
+        yield row | _counters(entry)
+
+
+def _counters(entry: Entry) -> dict[str, object]:
+    if entry.estimate is None:
+        return {"bytes": entry.bytes}
+    rate = entry.bytes / entry.estimate.seconds
+    items = {"items_per_second": rate / ITEM_BYTES[entry.value_type]} if entry.value_type in ITEM_BYTES else {}
+    interval = {
+        "bytes_per_second_low": entry.bytes / entry.estimate.high,
+        "bytes_per_second_high": entry.bytes / entry.estimate.low,
+    }
+    return {"bytes_per_second": rate, **items, "bytes": entry.bytes, **interval, "samples": entry.estimate.count}

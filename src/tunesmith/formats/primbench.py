@@ -1,0 +1,77 @@
+"""primbench's JSON, with which rocRAND's tuning is measured since 2026: `specializations` with `meta.cfg`.
+
+Source: primbench's documentation of its output (ROCm/rocm-libraries, shared/primbench) and what rocRAND's script reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, RandomRow, UserError
+
+from ._reading import Reading, architecture, gigabytes, mapping, no_speed, nothing_said, number, whole
+
+BATCH_WINDOW = 10
+"""Batches over which primbench takes the coefficient of variation, unless the settings say otherwise."""
+
+
+def rows(document: Mapping[str, Any], file: str) -> Reading:
+    """Every specialization that names an engine, a distribution, a type and a launch shape."""
+    context = mapping(document.get("context"))
+    arch = architecture(mapping(mapping(context.get("general")).get("gpu")).get("arch"), file)
+    window = whole(mapping(context.get("settings")).get("batch_window_size")) or BATCH_WINDOW
+    listed = document["specializations"]
+    if not isinstance(listed, list) or not listed:
+        return Reading(
+            complaints=(UserError(file, "specializations lists nothing", "let the benchmark run to its end"),)
+        )
+    complaints = [nothing_said(file, "context.general.gpu.arch")] if arch == UNKNOWN_ARCHITECTURE else []
+    found = []
+    for place, raw in enumerate(map(mapping, listed)):
+        row = _row(raw, place, file, arch, window)
+        if isinstance(row, UserError):
+            complaints.append(row)
+            continue
+        found.append(row)
+        if row.aside:
+            complaints.append(UserError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
+        elif raw.get("noise_timeout") is True:
+            what = f"the noise did not settle ({raw.get('noise_percent')} %)"
+            complaints.append(UserError(row.place, what, "measure it again on an idle device"))
+    return Reading(tuple(found), tuple(complaints))
+
+
+def _row(raw: dict[str, Any], place: int, file: str, arch: str, window: int) -> RandomRow | UserError:
+    meta, name = mapping(raw.get("meta")), str(raw.get("name") or f"specializations[{place}]")
+    words = [meta.get(key) for key in ("engine", "distribution", "type")]
+    shape = LaunchShape(*(whole(mapping(meta.get("cfg")).get(key)) for key in ("threads", "blocks")))
+    if not all(isinstance(word, str) and word for word in words) or not shape.threads:
+        remedy = "give meta.engine, meta.distribution, meta.type, meta.cfg.threads and meta.cfg.blocks"
+        return UserError(f"{file}: {name}", "does not say what was measured", remedy)
+    engine, distribution, value_type = map(str, words)
+    # A missing speed counts as none at all in the original's mean.
+    speed = gigabytes(number(raw.get("bytes_per_second", 0.0)))
+    return RandomRow(
+        generator=engine,
+        distribution=distribution,
+        value_type=value_type,
+        shape=shape,
+        architecture=arch,
+        gigabytes_per_second=speed,
+        file=file,
+        name=name,
+        bytes=whole(number(raw.get("items")) * number(raw.get("bytes_per_item"))),
+        interval=_interval(speed, number(raw.get("noise_percent")), window),
+        aside=no_speed(raw.get("bytes_per_second")),
+    )
+
+
+def _interval(speed: float, noise_percent: float, window: int) -> tuple[float, float] | None:
+    """Student's 95 % interval of a mean over `window` batches with this coefficient of variation."""
+    from scipy.special import stdtrit
+
+    if not noise_percent >= 0 or window < 2:
+        return None
+    reach = float(stdtrit(window - 1, 0.975)) * noise_percent / 100 / window**0.5
+    return (speed * (1 - reach), speed * (1 + reach)) if 0 <= reach < 1 else None

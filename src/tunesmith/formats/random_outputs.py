@@ -1,0 +1,92 @@
+"""What a selection leaves behind: C++ headers and the library's table, each merged with what is there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.logic import write_atomically
+from tunesmith.logic.random_choice import Decision
+from tunesmith.logic.random_table import FILE_NAME, RandomTable, TunedShapes, read_table, write_table
+from tunesmith.records import UNKNOWN_ARCHITECTURE, UserError
+
+from . import rocrand_headers
+
+
+@dataclass(frozen=True)
+class Written:
+    """Paths of what was written, and why the rest was not."""
+
+    headers: tuple[Path, ...]
+    table: Path | None
+    complaints: tuple[UserError, ...]
+
+
+def write_selection(decisions: Sequence[Decision], folder: Path, merge_from: Path | None = None) -> Written:
+    """Write a header a generator and the table into a folder, which is made.
+
+    A header that is there already, else one of that name in `merge_from`, keeps its other architectures; so does the
+    table. What cannot be merged is left as it is and said. Architectures that nobody named are left out.
+    """
+    named = [decision for decision in decisions if decision.architecture != UNKNOWN_ARCHITECTURE]
+    if not named:
+        return Written((), None, ())
+    headers, complaints = _headers(named, folder, merge_from)
+    table = folder / FILE_NAME
+    try:
+        before = read_table(table) if table.exists() else RandomTable()
+    except UserError as error:
+        return Written(tuple(headers), None, (*complaints, error))
+    write_table(before | _table(named), table)
+    return Written(tuple(headers), table, tuple(complaints))
+
+
+def _headers(
+    decisions: Sequence[Decision], folder: Path, merge_from: Path | None
+) -> tuple[list[Path], list[UserError]]:
+    paths, complaints = [], []
+    by_generator: dict[str, list[Decision]] = defaultdict(list)
+    for decision in decisions:
+        by_generator[decision.generator].append(decision)
+    for generator, group in by_generator.items():
+        try:
+            path, text = _header(generator, group, folder, merge_from)
+        except UserError as error:
+            complaints.append(error)
+        else:
+            write_atomically(path, text)
+            paths.append(path)
+    if any(not decision.architecture.startswith("gfx") for decision in decisions):
+        target_arch = folder / rocrand_headers.TARGETS_FILE
+        before = _text(target_arch) if target_arch.is_file() else ""
+        names = [decision.architecture for decision in decisions]
+        write_atomically(target_arch, rocrand_headers.targets(names, before))
+        paths.append(target_arch)
+    return paths, complaints
+
+
+def _header(generator: str, decisions: Sequence[Decision], folder: Path, merge_from: Path | None) -> tuple[Path, str]:
+    name = rocrand_headers.file_name(generator)
+    shapes = {decision.architecture: decision.chosen for decision in decisions}
+    existing = next((path / name for path in (folder, merge_from) if path and (path / name).is_file()), None)
+    text = _text(existing) if existing else ""
+    default = decisions[0].matrix.default
+    return folder / name, rocrand_headers.header(generator, shapes, default, text, str(existing))
+
+
+def _table(decisions: Sequence[Decision]) -> RandomTable:
+    entries: dict[str, dict[str, TunedShapes]] = defaultdict(dict)
+    for decision in decisions:
+        pairs = {(one.distribution, one.value_type): one.shape for one in decision.overrides}
+        entries[decision.architecture][decision.generator] = TunedShapes(decision.chosen, pairs)
+    return RandomTable(entries)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UserError(str(path), f"cannot be read ({why})", "move it away, and it is written anew") from error

@@ -1,0 +1,134 @@
+"""One generator on one architecture, by our own objectives."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, Rejection, UserError
+
+from ._random_matrix import Case, Matrix, Ratio
+from ._random_records import Decision, Objective, Override, Remark
+from ._random_score import Scale, scale
+from ._random_shapes import is_free, rejections
+
+Weights = Mapping[tuple[str, str, str], float]
+"""By generator (empty: every one), distribution and value type; a pair that is not named has no weight."""
+
+NOT_COMPARABLE = "not measured everywhere"
+
+
+def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regressions: bool) -> Decision | UserError:
+    """The choice, or why there is none. The default stays where the best shape cannot be told from it."""
+    place = f"{matrix.generator} on {matrix.architecture}"
+    goal = scale(objective, matrix, matrix.cases, lambda case: _weight(weights, matrix.generator, case))
+    if not matrix.cases:
+        return UserError(place, "nothing can be compared with the default", f"measure {matrix.default}")
+    if goal is None:
+        return UserError(place, "nothing that was measured has a weight", "give one of its pairs a weight")
+    ineligible = dict(_ineligible(matrix, goal))
+    if matrix.default in ineligible:
+        return UserError(place, f"the default may not be chosen ({ineligible[matrix.default]})", "name another default")
+    eligible = [shape for shape in matrix.shapes if shape not in ineligible]
+    safe = [shape for shape in eligible if not matrix.slower_cases(shape)]
+    ranking = goal.rank(safe if no_regressions else eligible)
+    equals = (ranking[0].shape, *goal.ties(ranking))
+    chosen = goal.settle([one.shape for one in ranking], (matrix.default,))
+    best_safe = goal.rank(safe)[0]
+    decision = Decision(
+        objective=objective,
+        matrix=matrix,
+        chosen=chosen,
+        score=next(one.score for one in ranking if one.shape == chosen),
+        ranking=ranking,
+        ties=tuple(shape for shape in equals if shape != chosen),
+        ratios=tuple(matrix.ratio(case, chosen) for case in matrix.cases),
+        regressions=matrix.slower_cases(chosen),
+        safe=None if best_safe.shape == matrix.default else best_safe,
+        ineligible=tuple(sorted(ineligible.items(), key=lambda item: item[0])),
+    )
+    if is_free(matrix.generator):
+        decision = _with_overrides(decision, goal, no_regressions)
+    return replace(decision, remarks=tuple(_remarks(decision)))
+
+
+def _weight(weights: Weights, generator: str, case: Case) -> float:
+    general = weights.get(("", *case.pair), 0.0)
+    return weights.get((generator, *case.pair), general)
+
+
+def _ineligible(matrix: Matrix, goal: Scale) -> Iterator[tuple[LaunchShape, Rejection]]:
+    for shape in matrix.shapes:
+        if missing := goal.missing(shape):
+            yield shape, Rejection(NOT_COMPARABLE, f"not measured for {listed(missing)}")
+        else:
+            yield from ((shape, why) for why in rejections(matrix.generator, shape))
+
+
+def _with_overrides(decision: Decision, goal: Scale, no_regressions: bool) -> Decision:
+    """Give a distribution and type its own shape where that is faster than the one for all beyond noise.
+
+    Any shape that was measured in all its cases may be its own; what is missing elsewhere does not matter here.
+    """
+    matrix, overrides, gain = decision.matrix, [], 0.0
+    by_pair: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in matrix.cases:
+        by_pair[case.pair].append(case)
+    for pair, cases in by_pair.items():
+        own = Scale(matrix, {case: 1 / len(cases) for case in cases})
+        shapes = [
+            shape
+            for shape in matrix.shapes
+            if own.covers(shape)
+            and not any(rejections(matrix.generator, shape))
+            and not (no_regressions and any(matrix.ratio(case, shape).slower for case in cases))
+        ]
+        best = own.settle(shapes, (decision.chosen, matrix.default))
+        if best != decision.chosen:
+            faster = own.score(best) - own.score(decision.chosen)
+            overrides.append(Override(*pair, best, math.exp(faster)))
+            gain += faster * math.fsum(goal.weights[case] for case in cases)
+    return replace(decision, overrides=tuple(overrides), gain=math.exp(gain))
+
+
+def _remarks(decision: Decision) -> Iterator[Remark]:
+    matrix, chosen = decision.matrix, decision.chosen
+    if decision.regressions:
+        yield Remark("regressions", f"{chosen} is slower than the default for {told(decision.regressions)}")
+        safe = decision.safe
+        other = f"{safe.shape}, {safe.score:.3f} times the default" if safe else "the default, there is no other"
+        yield Remark("without regressions", f"the best shape without regressions is {other}", look=False)
+    alike: dict[Rejection, list[LaunchShape]] = defaultdict(list)
+    for shape, why in decision.ineligible:
+        alike[why].append(shape)
+    for why, shapes in alike.items():
+        yield Remark(why.reason, f"{listed(shapes)} may not be chosen: {why.detail}", look=why.reason == NOT_COMPARABLE)
+    yield from general_remarks(matrix, chosen)
+
+
+def general_remarks(matrix: Matrix, chosen: LaunchShape) -> Iterator[Remark]:
+    """What holds whoever chose."""
+    for name, value, sizes in (
+        ("block", chosen.block, {shape.block for shape in matrix.shapes}),
+        ("grid", chosen.grid, {shape.grid for shape in matrix.shapes}),
+    ):
+        if chosen != matrix.default and len(sizes) > 1 and value in (min(sizes), max(sizes)):
+            end = "largest" if value == max(sizes) else "smallest"
+            yield Remark("edge", f"{chosen} has the {end} {name} that was measured; try further ones", look=False)
+    if matrix.architecture == UNKNOWN_ARCHITECTURE:
+        yield Remark("architecture", "nobody said which architecture this is; no header can name it")
+
+
+def listed(things: object) -> str:
+    """`a, b, c and 5 more`, each once."""
+    words = list(dict.fromkeys(map(str, things)))  # type: ignore[call-overload]
+    more = f" and {len(words) - 6} more" if len(words) > 6 else ""
+    return ", ".join(words[:6]) + more
+
+
+def told(ratios: tuple[Ratio, ...]) -> str:
+    """`poisson/unsigned_int 0.75, normal/float 0.93`, slowest first."""
+    ordered = sorted(ratios, key=lambda ratio: ratio.ratio)
+    return ", ".join(f"{one.case} {one.ratio:.3f}" for one in ordered)

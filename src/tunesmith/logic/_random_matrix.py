@@ -1,0 +1,181 @@
+"""Rows of benchmarks, merged: for a generator on an architecture, cases by launch shapes, each with its doubt."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.records import LaunchShape, RandomRow
+
+STATED_NOISE = 0.02
+"""Relative noise of a ratio where neither interval nor repeat tells it: below 0.98 rocRAND's script warns."""
+
+STATED = -math.log(1 - STATED_NOISE)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Case:
+    """What is generated: a distribution of a type into a buffer; `bytes` is 0 where the file does not say."""
+
+    distribution: str
+    value_type: str
+    bytes: int = 0
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.distribution, self.value_type
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.distribution, self.value_type, self.bytes
+
+    def __str__(self) -> str:
+        return f"{self.distribution}/{self.value_type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """10^9 bytes a second, geometric mean over `count` rows; half its logarithm's 95 % interval (None: not known)."""
+
+    gigabytes_per_second: float
+    half_width: float | None
+    count: int
+
+    @property
+    def log(self) -> float:
+        return math.log(self.gigabytes_per_second)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A shape's speed over the default's, with its 95 % interval: above 1 is faster."""
+
+    case: Case
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def slower(self) -> bool:
+        """Slower than the default beyond noise."""
+        return self.high < 1
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All that was measured of a generator on an architecture; `default` is the shape that others are compared with.
+
+    `failed` are cells in which something was tried and gave no speed.
+    """
+
+    generator: str
+    architecture: str
+    default: LaunchShape
+    speeds: Mapping[Case, Mapping[LaunchShape, Speed]]
+    failed: frozenset[tuple[Case, LaunchShape]] = frozenset()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Those in which the default was measured: the others cannot be compared."""
+        return tuple(sorted(case for case, row in self.speeds.items() if self.default in row))
+
+    @property
+    def without_default(self) -> tuple[Case, ...]:
+        return tuple(sorted(case for case, row in self.speeds.items() if self.default not in row))
+
+    @property
+    def shapes(self) -> tuple[LaunchShape, ...]:
+        return tuple(sorted({shape for row in self.speeds.values() for shape in row}))
+
+    def doubt(self, case: Case, one: LaunchShape, other: LaunchShape) -> float | None:
+        """Half the 95 % interval of the logarithm of two speeds' ratio; None where a doubt is not known."""
+        if one == other:
+            return 0.0
+        halves = [self.speeds[case][shape].half_width for shape in (one, other)]
+        return None if None in halves else math.hypot(*(half for half in halves if half is not None))
+
+    def ratio(self, case: Case, shape: LaunchShape) -> Ratio:
+        """Over the default; KeyError where either was not measured."""
+        row = self.speeds[case]
+        ratio = row[shape].gigabytes_per_second / row[self.default].gigabytes_per_second
+        doubt = self.doubt(case, shape, self.default)
+        if doubt is None:
+            return Ratio(case, ratio, ratio * (1 - STATED_NOISE), ratio / (1 - STATED_NOISE))
+        return Ratio(case, ratio, ratio * math.exp(-doubt), ratio * math.exp(doubt))
+
+    def slower_cases(self, shape: LaunchShape) -> tuple[Ratio, ...]:
+        """Where this shape is slower than the default beyond noise."""
+        ratios = (self.ratio(case, shape) for case in self.cases if shape in self.speeds[case])
+        return tuple(ratio for ratio in ratios if ratio.slower)
+
+
+def matrices(
+    rows: Iterable[RandomRow], defaults: Mapping[str, LaunchShape]
+) -> dict[tuple[str, str], tuple[Matrix, tuple[RandomRow, ...]]]:
+    """By generator and architecture, in this order: the matrix and the rows that it was made of.
+
+    Rows that are put aside enter no speed; generators without a default are left out.
+    """
+    groups: dict[tuple[str, str], list[RandomRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.generator, row.architecture].append(row)
+    return {
+        key: (_matrix(key, group, defaults[key[0]]), tuple(group))
+        for key, group in sorted(groups.items())
+        if key[0] in defaults
+    }
+
+
+def _matrix(key: tuple[str, str], rows: Sequence[RandomRow], default: LaunchShape) -> Matrix:
+    cells: dict[tuple[Case, LaunchShape], list[RandomRow]] = defaultdict(list)
+    failed = set()
+    for row in rows:
+        cell = Case(row.distribution, row.value_type, row.bytes), row.shape
+        if row.aside is None:
+            cells[cell].append(row)
+        elif not row.gigabytes_per_second > 0:
+            failed.add(cell)
+    scatter = _Scatter.of(list(cells.values()))
+    speeds: dict[Case, dict[LaunchShape, Speed]] = defaultdict(dict)
+    for (case, shape), measured in sorted(cells.items(), key=lambda item: item[0]):
+        speed = statistics.geometric_mean(row.gigabytes_per_second for row in measured)
+        speeds[case][shape] = Speed(speed, scatter.half_width(measured), len(measured))
+    return Matrix(*key, default, dict(speeds), frozenset(failed - set(cells)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    """How far repeats of one cell lie apart: pooled over all cells of a matrix, since each has only a few.
+
+    `reach` is Student's 95 % quantile times the pooled standard deviation of the logarithm; None without repeats.
+    """
+
+    reach: float | None
+
+    @staticmethod
+    def of(cells: Sequence[Sequence[RandomRow]]) -> _Scatter:
+        # Imported here since a program that only launches reads tables, not benchmarks.
+        from scipy.special import stdtrit
+
+        freedom = sum(len(cell) - 1 for cell in cells)
+        if not freedom:
+            return _Scatter(None)
+        squares = math.fsum(statistics.pvariance(_logs(cell)) * len(cell) for cell in cells)
+        return _Scatter(float(stdtrit(freedom, 0.975)) * math.sqrt(squares / freedom))
+
+    def half_width(self, cell: Sequence[RandomRow]) -> float | None:
+        """The larger of what repeats and what intervals tell: an interval knows nothing of the drift between runs."""
+        told = []
+        if self.reach is not None:
+            told.append(self.reach / math.sqrt(len(cell)))
+        intervals = [row.interval for row in cell if row.interval is not None]
+        if len(intervals) == len(cell):
+            told.append(math.hypot(*(math.log(high / low) / 2 for low, high in intervals)) / len(cell))
+        return max(told, default=None)
+
+
+def _logs(rows: Sequence[RandomRow]) -> list[float]:
+    return [math.log(row.gigabytes_per_second) for row in rows]

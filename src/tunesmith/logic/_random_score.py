@@ -1,0 +1,94 @@
+"""How good a launch shape is over all cases, and what can be told apart: the objectives as arithmetic on logarithms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.records import LaunchShape
+
+from ._random_matrix import STATED, Case, Matrix
+from ._random_records import Objective, Scored
+
+ROUNDING = 1e-12
+"""Scores that differ by less are equal."""
+
+Weigh = Mapping[Case, float]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An objective over the cases of `weights`, which sum to one. Scores are logarithms of ratios to the default."""
+
+    matrix: Matrix
+    weights: Weigh
+    worst: bool = False
+
+    def score(self, shape: LaunchShape) -> float:
+        """KeyError for a shape that was not measured in every case."""
+        logs = {case: self._log(case, shape) for case in self.weights}
+        return min(logs.values()) if self.worst else math.fsum(self.weights[case] * logs[case] for case in logs)
+
+    def doubt(self, one: LaunchShape, other: LaunchShape) -> float:
+        """Half the 95 % interval of the difference of two scores.
+
+        Known doubts add as independent ones do. One that is not known is the stated noise on the whole score, however
+        many cases there are: what disturbs one run of a shape may disturb all.
+        """
+        if one == other:
+            return 0.0
+        if self.worst:
+            halves = [self.matrix.speeds[self._slowest(shape)][shape].half_width for shape in (one, other)]
+            return STATED if None in halves else math.hypot(*(half for half in halves if half is not None))
+        doubts = [(weight, self.matrix.doubt(case, one, other)) for case, weight in self.weights.items()]
+        known = math.hypot(*(weight * doubt for weight, doubt in doubts if doubt is not None))
+        return known + STATED * math.fsum(weight for weight, doubt in doubts if doubt is None)
+
+    def covers(self, shape: LaunchShape) -> bool:
+        return not self.missing(shape)
+
+    def missing(self, shape: LaunchShape) -> tuple[Case, ...]:
+        return tuple(case for case in self.weights if shape not in self.matrix.speeds[case])
+
+    def rank(self, shapes: Collection[LaunchShape]) -> tuple[Scored, ...]:
+        """Best first; equal ones by fewer threads, then smaller blocks. Scores as ratios."""
+        ranked = sorted((-self.score(shape), shape.threads, shape) for shape in shapes)
+        return tuple(Scored(shape, math.exp(-badness)) for badness, _, shape in ranked)
+
+    def ties(self, ranking: Sequence[Scored]) -> tuple[LaunchShape, ...]:
+        """What cannot be told from the first of the ranking, the first left out."""
+        first = ranking[0].shape
+        best = self.score(first)
+        return tuple(
+            other.shape
+            for other in ranking[1:]
+            if best - self.score(other.shape) <= self.doubt(first, other.shape) + ROUNDING
+        )
+
+    def settle(self, shapes: Collection[LaunchShape], incumbents: Sequence[LaunchShape]) -> LaunchShape:
+        """The best shape, or the first of the incumbents that it cannot be told from."""
+        ranking = self.rank(shapes)
+        equals = (ranking[0].shape, *self.ties(ranking))
+        return next((held for held in incumbents if held in equals), ranking[0].shape)
+
+    def _log(self, case: Case, shape: LaunchShape) -> float:
+        row = self.matrix.speeds[case]
+        return row[shape].log - row[self.matrix.default].log
+
+    def _slowest(self, shape: LaunchShape) -> Case:
+        return min(self.weights, key=lambda case: self._log(case, shape))
+
+
+def scale(objective: Objective, matrix: Matrix, cases: Sequence[Case], weight: Callable[[Case], float]) -> Scale | None:
+    """The objective's scale over these cases; None if none of them has a weight.
+
+    A distribution and type that was measured with several buffer sizes counts once: they share its weight.
+    """
+    sizes = {pair: sum(case.pair == pair for case in cases) for pair in {case.pair for case in cases}}
+    weigh = weight if objective is Objective.WEIGHTED else lambda case: 1.0
+    shares = {case: weigh(case) / sizes[case.pair] for case in cases}
+    total = math.fsum(shares.values())
+    if not total:
+        return None
+    return Scale(matrix, {case: share / total for case, share in shares.items()}, objective is Objective.WORST)

@@ -1,0 +1,33 @@
+"""What a generator's definition says about its launch shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tunesmith.problems.random.generators import GENERATORS, Kind
+from tunesmith.records import LaunchShape, Rejection
+
+DEFAULT_SHAPES: Mapping[str, LaunchShape] = {
+    name: LaunchShape(generator.default_block, generator.default_grid) for name, generator in GENERATORS.items()
+}
+"""What a generator is launched with where nothing was tuned."""
+
+
+def is_free(generator: str) -> bool:
+    """Whether the output is the same for every launch shape, so that every distribution may have its own."""
+    return generator in GENERATORS and GENERATORS[generator].kind is not Kind.ENGINE
+
+
+def rejections(generator: str, shape: LaunchShape) -> Iterator[Rejection]:
+    """Why a generator must not be launched with a shape, even where it runs; nothing for one that we do not know."""
+    if generator not in GENERATORS:
+        return
+    rule = GENERATORS[generator]
+    if rule.block is not None and shape.block != rule.block:
+        yield Rejection("block", f"a block of {generator} has {rule.block} threads")
+    if rule.power_of_two and shape.threads & (shape.threads - 1):
+        yield Rejection("threads are no power of two", "some threads would share an engine, and streams repeat")
+    if shape.threads % rule.engines_multiple:
+        yield Rejection("threads", f"{generator} needs a multiple of {rule.engines_multiple} threads")
+    if rule.most_engines is not None and shape.threads > rule.most_engines:
+        yield Rejection("threads", f"{generator} has {rule.most_engines} engines at most")

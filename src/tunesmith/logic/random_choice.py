@@ -1,0 +1,89 @@
+"""Which launch shape for a generator on an architecture: `choose`, a pure function of measured rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.records import LaunchShape, RandomRow, UserError
+
+from ._random_as_rocrand import decide_compat
+from ._random_decide import Weights, decide
+from ._random_matrix import STATED_NOISE, Case, Matrix, Ratio, Speed, matrices
+from ._random_records import Decision, Objective, Override, Remark, Scored
+from ._random_shapes import DEFAULT_SHAPES
+
+__all__ = [
+    "DEFAULT_SHAPES",
+    "STATED_NOISE",
+    "Case",
+    "Decision",
+    "Matrix",
+    "Objective",
+    "Override",
+    "Ratio",
+    "Remark",
+    "Scored",
+    "Selection",
+    "Speed",
+    "Weights",
+    "choose",
+]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A decision for each generator and architecture that has one, and why the others have none."""
+
+    objective: Objective
+    decisions: tuple[Decision, ...]
+    complaints: tuple[UserError, ...]
+
+
+def choose(
+    rows: Sequence[RandomRow],
+    objective: Objective = Objective.GEOMEAN,
+    defaults: Mapping[str, LaunchShape] = DEFAULT_SHAPES,
+    weights: Weights | None = None,
+    no_regressions: bool = False,
+) -> Selection:
+    """Choose a launch shape for each generator on each architecture, as ratio to the default's speed.
+
+    `geomean` is the geometric mean over distributions and types, `worst` the smallest ratio, `weighted` the geometric
+    mean with `weights`; a shape must have been measured wherever the default was, and the default stays where the
+    best cannot be told from it. `compat` is what rocRAND's script chooses (`_random_compat.choose_compat`).
+    `no_regressions` admits only shapes that are nowhere slower than the default beyond noise.
+    """
+    complaints = [*_unknown(rows, defaults), *_idle_weights(rows, weights or {})]
+    decisions = []
+    for matrix, group in matrices(rows, defaults).values():
+        complaints += _without_default(matrix, group)
+        if objective is Objective.COMPAT:
+            made = decide_compat(matrix, group, no_regressions)
+        else:
+            made = decide(matrix, objective, weights or {}, no_regressions)
+        if isinstance(made, Decision):
+            decisions.append(made)
+        else:
+            complaints.append(made)
+    return Selection(objective, tuple(decisions), tuple(complaints))
+
+
+def _unknown(rows: Sequence[RandomRow], defaults: Mapping[str, LaunchShape]) -> Iterator[UserError]:
+    first = {row.generator: row for row in reversed(rows) if row.generator not in defaults}
+    for generator, row in sorted(first.items()):
+        yield UserError(row.place, f"{generator} has no default shape", "give it one with --default-config")
+
+
+def _idle_weights(rows: Sequence[RandomRow], weights: Weights) -> Iterator[UserError]:
+    measured = {key for row in rows for key in (("", *row.pair), (row.generator, *row.pair))}
+    for key in weights:
+        if key not in measured:
+            yield UserError("weights", f"{'/'.join(filter(None, key))} was not measured", "leave it out, or measure it")
+
+
+def _without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[UserError]:
+    for case in matrix.without_default:
+        file = next(row.file for row in rows if (row.distribution, row.value_type, row.bytes) == case.key)
+        what = f"{matrix.generator} on {matrix.architecture}: the default {matrix.default} was not measured for {case}"
+        yield UserError(file, what, "measure it too, or name another default with --default-config")

@@ -1,0 +1,215 @@
+"""rocRAND's own choices under `compat`: on its golden cases, and the rules behind them on made-up rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from random_benchmarks import GOLDEN, decide, pair, rows
+from tunesmith.formats import read_random
+from tunesmith.formats.random_outputs import write_selection
+from tunesmith.logic._random_compat import descending
+from tunesmith.logic.random_choice import DEFAULT_SHAPES, Decision, Objective, choose
+from tunesmith.records import LaunchShape, Rejection
+
+COMPAT = Objective.COMPAT
+DEFAULT = (256, 1024)
+"""Philox's."""
+
+
+def messages(decision: Decision) -> list[str]:
+    """rocRAND's warnings, by the names of our constants, which have underscores."""
+    return [remark.reason for remark in decision.remarks if "_" in remark.reason]
+
+
+def golden_cases() -> list[Path]:
+    return sorted(path.parent for path in GOLDEN.glob("*/expected.json"))
+
+
+needs_golden = pytest.mark.skipif(not golden_cases(), reason="the golden cases are not there (TUNESMITH_DATA)")
+
+
+@needs_golden
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
+def test_compat_chooses_ranks_and_warns_as_rocrands_script(case: Path) -> None:
+    reading = read_random(sorted(case.glob("*.json")))
+    selection = choose(reading.rows, COMPAT)
+    found = {(one.generator, one.architecture): one for one in selection.decisions}
+    expected = json.loads((case / "expected.json").read_text())
+    assert set(found) == {(generator, arch) for generator, archs in expected.items() for arch in archs}
+    for (generator, arch), decision in found.items():
+        wanted = expected[generator][arch]
+        assert pair(decision.chosen) == (wanted["best"]["block_size"], wanted["best"]["grid_size"])
+        # The expected means come from another summation.
+        assert decision.score == pytest.approx(wanted["mean_speedup"], rel=1e-14)
+        assert [list(pair(shape)) for shape in decision.ties] == wanted["ties"]
+        assert {str(one.case): one.ratio for one in decision.ratios} == wanted["per_distribution"]
+        assert [str(one.case) for one in decision.regressions] == wanted["regressions"]
+        assert [list(pair(one.shape)) for one in decision.ranking] == [row[:2] for row in wanted["ranking"]]
+        assert [one.score for one in decision.ranking] == pytest.approx(
+            [row[2] for row in wanted["ranking"]], rel=1e-14
+        )
+        assert messages(decision) == wanted.get("messages", [])
+        alternative = wanted.get("alternative_without_regressions")
+        assert (decision.safe and list(pair(decision.safe.shape))) == alternative
+
+
+@needs_golden
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
+def test_headers_of_compat_say_what_rocrands_say(case: Path, tmp_path: Path) -> None:
+    write_selection(choose(read_random(sorted(case.glob("*.json"))).rows, COMPAT).decisions, tmp_path)
+    for theirs in (case / "out").glob("*.hpp"):
+        case_lines = [
+            re.findall(r"case \w+::\w+: return \d+;", path.read_text()) for path in (theirs, tmp_path / theirs.name)
+        ]
+        assert sorted(case_lines[0]) == sorted(case_lines[1])
+        assert len(case_lines[0]) >= 2
+
+
+@needs_golden
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("C3_default_missing", "the default 256x1024 was not measured for uniform/unsigned_int"),
+        ("C4_foreign_name", "BM_other/manual_time: is no name of a generator's benchmark"),
+    ],
+)
+def test_where_rocrands_script_crashes_we_say_in_which_file_and_go_on(name: str, words: str) -> None:
+    reading = read_random(sorted((GOLDEN / name).glob("tuning*.json")))
+    selection = choose(reading.rows, COMPAT)
+    said = [str(complaint) for complaint in (*reading.complaints, *selection.complaints)]
+    assert any(words in one and "tuning_gfx90a.json" in one for one in said)
+    assert len(selection.decisions) == (1 if name == "C4_foreign_name" else 0)
+
+
+ALONE = ["best_has_regressions", "no_other_config_with_average_speedup", "no_config_without_regressions"]
+
+# (speeds, winner, mean, messages, alternative); the default is 256x1024.
+COMPAT_CASES = {
+    "a mean of ratios, not of speeds": (
+        {"uniform/float": {DEFAULT: 1000.0, (64, 64): 900.0}, "poisson/unsigned_int": {DEFAULT: 10.0, (64, 64): 13.0}},
+        (64, 64), 1.1, ALONE, None,
+    ),
+    "0.98 is no regression yet": (
+        {"uniform/float": {DEFAULT: 100.0, (64, 64): 98.0}, "normal/float": {DEFAULT: 100.0, (64, 64): 104.0}},
+        (64, 64), 1.01, [], None,
+    ),
+    "the next best must be faster everywhere, not only as fast": (
+        {"uniform/float": {DEFAULT: 100.0, (64, 64): 200.0, (64, 128): 100.0, (64, 256): 101.0},
+         "normal/float": {DEFAULT: 100.0, (64, 64): 50.0, (64, 128): 120.0, (64, 256): 101.0}},
+        (64, 64), 1.25, ["best_has_regressions", "next_best_without_regressions"], (64, 256),
+    ),
+    "one pair is enough to win": (
+        {"uniform/float": {DEFAULT: 100.0, (64, 64): 101.0}, "normal/float": {DEFAULT: 100.0, (512, 64): 103.0}},
+        (512, 64), 1.03, [], None,
+    ),
+    "of equals the smaller block": (
+        {"uniform/float": {(512, 512): 150.0, DEFAULT: 100.0, (128, 2048): 150.0}},
+        (128, 2048), 1.5, [], None,
+    ),
+    "what is as good on average is no alternative": (
+        {"uniform/float": {DEFAULT: 100.0, (64, 64): 150.0, (64, 128): 110.0},
+         "normal/float": {DEFAULT: 100.0, (64, 64): 75.0, (64, 128): 115.0}},
+        (64, 64), 1.125, ALONE, None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPAT_CASES)
+def test_compat_follows_the_rules_of_the_script(name: str) -> None:
+    speeds, winner, mean, said, alternative = COMPAT_CASES[name]
+    decision = decide(rows("philox4_32_10", speeds), COMPAT)
+    assert pair(decision.chosen) == winner
+    assert decision.score == pytest.approx(mean, rel=1e-15)
+    assert messages(decision) == said
+    assert (decision.safe and pair(decision.safe.shape)) == alternative
+
+
+def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows() -> None:
+    speeds = {"uniform/float": {DEFAULT: 100.0, (64, 64): 120.0}}
+    again = {"uniform/float": {DEFAULT: 200.0}}
+    decision = decide(rows("philox4_32_10", speeds) + rows("philox4_32_10", again), COMPAT)
+    assert [(pair(one.shape), one.score) for one in decision.ranking] == [(DEFAULT, 1.5), ((64, 64), 1.2)]
+    turned = decide(rows("philox4_32_10", again) + rows("philox4_32_10", speeds), COMPAT)
+    assert [(pair(one.shape), one.score) for one in turned.ranking] == [(DEFAULT, 0.75), ((64, 64), 0.6)]
+
+
+def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geomean_is_not() -> None:
+    speeds = {"uniform/float": {DEFAULT: 100.0, (512, 2048): 120.0, (64, 2048): 130.0}}
+    spread = {"uniform/float": {DEFAULT: 90.0, (512, 2048): 108.0, (64, 2048): 2.6}}
+    found = rows("philox4_32_10", speeds) + rows("philox4_32_10", spread, aside=Rejection("aggregate", "stddev"))
+    compat = decide(found, COMPAT)
+    assert pair(compat.chosen) == (512, 2048)
+    (said,) = [remark for remark in compat.remarks if remark.reason == "aggregate"]
+    assert said.look
+    assert said.detail.startswith("3 rows counted")
+    assert any(remark.reason == "geomean" and "64x2048" in remark.detail for remark in compat.remarks)
+    assert pair(decide(found).chosen) == (64, 2048)
+
+
+def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alternatives() -> None:
+    found = rows(
+        "philox4_32_10",
+        {
+            "normal/float": {DEFAULT: 80.0, (512, 2048): 90.0, (64, 64): 40.0, (128, 64): 84.0},
+            "uniform/float": {DEFAULT: 100.0, (512, 2048): math.nan, (64, 64): 200.0, (128, 64): math.nan},
+        },
+    )
+    decision = decide(found, COMPAT)
+    assert [(pair(one.shape), one.score) for one in decision.ranking] == [
+        ((64, 64), 1.25),
+        ((512, 2048), 1.125),
+        ((128, 64), 1.05),
+        (DEFAULT, 1.0),
+    ]
+    assert messages(decision) == ["best_has_regressions", "no_config_without_regressions"], "not known is not faster"
+    measured = decide(found[:5] + found[6:], COMPAT)
+    assert messages(measured) == ["best_has_regressions", "next_best_without_regressions"], "not there is no matter"
+
+
+def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them() -> None:
+    speeds = {"uniform/float": {(256, 512): 100.0, (256, 600): 150.0, (256, 1024): 119.0}}
+    compat = decide(rows("lfsr113", speeds), COMPAT)
+    assert pair(compat.chosen) == (256, 600)
+    assert any(remark.look and "streams repeat" in remark.detail for remark in compat.remarks)
+    ours = decide(rows("lfsr113", speeds))
+    assert pair(ours.chosen) == (256, 1024)
+    assert [(pair(shape), why.reason) for shape, why in ours.ineligible] == [
+        ((256, 600), "threads are no power of two")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "order"),
+    [
+        (16, [*range(16)]),
+        (17, [0, 14, 13, 12, 11, 10, 9, 15, 8, 6, 5, 4, 3, 2, 1, 7, 16]),
+        (19, [0, 16, 15, 14, 13, 12, 11, 10, 17, 9, 7, 6, 5, 4, 3, 2, 1, 8, 18]),
+    ],
+)
+def test_equals_are_left_in_the_order_of_numpys_quicksort(count: int, order: list[int]) -> None:
+    """`numpy.zeros(count).argsort()` of NumPy 1.24.2, which the script is pinned to, both ends turned."""
+    assert descending([1.0] * count) == [count - 1 - place for place in reversed(order)]
+
+
+def test_descending_sorts_and_keeps_nan_last_for_whatever_comes() -> None:
+    source = random.Random(3)
+    for _ in range(200):
+        values = [source.choice([math.nan, 0.0, 1.0, 2.0, source.random()]) for _ in range(source.randrange(70))]
+        order = descending(values)
+        assert sorted(order) == list(range(len(values)))
+        known = [values[place] for place in order if values[place] == values[place]]
+        assert known == sorted(known, reverse=True)
+        assert all(values[place] != values[place] for place in order[len(known) :])
+
+
+@needs_golden
+def test_the_defaults_are_rocrands() -> None:
+    text = re.sub(r"//.*", "", (GOLDEN / "config_defaults.json").read_text())
+    theirs = {name: LaunchShape(one["block_size"], one["grid_size"]) for name, one in json.loads(text).items()}
+    assert theirs == {name: DEFAULT_SHAPES[name] for name in theirs}

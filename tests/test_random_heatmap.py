@@ -1,0 +1,203 @@
+"""The pictures: every shape in its place, one scale, marks, and labels that fit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import pytest
+
+from random_benchmarks import decide, rows
+from tunesmith.logic.random_choice import Decision, Objective, choose
+from tunesmith.records import LaunchShape, Rejection
+from tunesmith.report import random_heatmap
+from tunesmith.report._colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, Scale, ink, lightness
+from tunesmith.report.random_heatmap import common_scale, heatmap, heatmaps, width
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+SPEEDS = {
+    "uniform/float": {(256, 512): 100.0, (64, 2048): 125.0, (512, 512): 80.0, (512, 2048): 100.0},
+    "normal/half": {(256, 512): 50.0, (64, 2048): 60.0, (512, 512): 55.0},
+}
+
+
+def drawn(decision: Decision, scale: Scale | None = None) -> ElementTree.Element:
+    return ElementTree.fromstring(heatmap(decision, scale or common_scale([decision])))
+
+
+def cells(picture: ElementTree.Element) -> list[str]:
+    """What each cell says on pointing at it, facet by facet."""
+    return [
+        group.findtext(f"{SVG}title", "") for group in picture.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None
+    ]
+
+
+def texts(picture: ElementTree.Element, of_class: str = "") -> list[str]:
+    return [one.text or "" for one in picture.iter(f"{SVG}text") if of_class in (one.get("class") or "")]
+
+
+def marks(picture: ElementTree.Element, kind: str) -> int:
+    return len([one for one in picture.iter() if one.get("class") == kind])
+
+
+def test_a_facet_for_everything_and_one_for_each_pair_with_every_shape_in_it() -> None:
+    picture = drawn(decide(rows("xorwow", SPEEDS)))
+    assert texts(picture, "title") == ["all distributions and types", "normal half", "uniform float"]
+    assert texts(picture, "heading") == ["xorwow on gfx90a"]
+    said = cells(picture)
+    assert len(said) == 3 * 3 * 2, "blocks 64, 256, 512 by grids 512, 2048"
+    assert said[6:12] == [
+        "64x512: not measured",
+        "64x2048: 1.200 times the default, 60 GB/s",
+        "256x512: 1.000 times the default, 50 GB/s",
+        "256x2048: not measured",
+        "512x512: 1.100 times the default, 55 GB/s",
+        "512x2048: not measured",
+    ]
+    assert "512x2048: not measured everywhere: not measured for normal/half" in said[:6]
+
+
+def test_default_and_winner_are_marked_in_every_facet_and_in_the_legend() -> None:
+    picture = drawn(decide(rows("xorwow", SPEEDS)))
+    assert (marks(picture, "default"), marks(picture, "chosen"), marks(picture, "own")) == (4, 4, 0)
+    assert {"default 256x512", "chosen 64x2048", "no value"} <= set(texts(picture))
+    same = drawn(decide(rows("xorwow", {"uniform/float": {(256, 512): 2.0, (64, 512): 1.0}})))
+    assert (marks(same, "default"), marks(same, "chosen")) == (3, 3), "also where they are one"
+
+
+def test_a_pairs_own_shape_is_marked_in_its_facet_only() -> None:
+    speeds = {"uniform/float": {(256, 1024): 1.0, (64, 64): 2.0}, "normal/float": {(256, 1024): 1.0, (64, 64): 0.4}}
+    picture = drawn(decide(rows("philox4_32_10", speeds)))
+    assert marks(picture, "own") == 2, "and in the legend"
+
+
+def test_failures_and_doubts_are_told_on_pointing() -> None:
+    found = rows("xorwow", SPEEDS, interval=(1.0, 1.0))
+    found += rows("xorwow", {"normal/half": {(512, 2048): math.nan}}, aside=Rejection("failed", "launch"))
+    said = cells(drawn(decide(found)))
+    assert "512x2048: failed" in said
+    assert "64x2048: 1.250 times the default, 125 GB/s ±0.0 %" in said
+    twice = rows("xorwow", SPEEDS)
+    assert "64x2048: 1.250 times the default, 125 GB/s ±0.0 %, 2 rows" in cells(drawn(decide(twice + twice)))
+
+
+def test_buffer_sizes_are_named_where_there_are_several() -> None:
+    found = rows("xorwow", SPEEDS, bytes=2**30) + rows("xorwow", SPEEDS, bytes=2**24)
+    assert "normal half, 16 MiB" in texts(drawn(decide(found)), "title")
+
+
+def test_all_pictures_of_a_selection_have_one_scale() -> None:
+    found = rows("xorwow", SPEEDS) + rows("mrg32k3a", {"uniform/float": {(256, 512): 1.0, (64, 64): 1.8}}, "sm_90")
+    decisions = choose(found).decisions
+    ticks = [re.findall(r"≥ ([\d.]+)<", svg) for _, svg in heatmaps(decisions)]
+    assert ticks == [["2.00"], ["2.00"]]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "limit"),
+    [
+        ([], 1.1),
+        ([1.0, 1.05, 0.95], 1.1),
+        ([1.2] * 3, 1.25),
+        ([0.7, 0.9, 0.95], 1.25),
+        ([1.3, 0.01], 2.0),
+        ([9.0], 2.0),
+    ],
+)
+def test_the_scale_is_as_narrow_as_what_matters(ratios: list[float], limit: float) -> None:
+    assert Scale.over(ratios).limit == limit
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit: float) -> None:
+    """Order is told by lightness alone, which no colour blindness takes away; the side by yellow against blue."""
+    scale = Scale(limit)
+    for sign in (-1, 1):
+        shades = [scale.colour(limit ** (sign * step / 10)) for step in range(11)]
+        assert [lightness(one) for one in shades] == sorted((lightness(one) for one in shades), reverse=True)
+        assert all(abs(lightness(ink(one)) - lightness(one)) > 0.35 for one in shades)
+    for step in range(1, 11):
+        slower, faster = scale.colour(limit ** (-step / 10)), scale.colour(limit ** (step / 10))
+        assert abs(lightness(slower) - lightness(faster)) < 0.1
+        assert int(slower[5:], 16) < int(slower[1:3], 16), "less blue than red"
+        assert int(faster[5:], 16) > int(faster[1:3], 16), "more blue than red"
+    assert scale.colour(1.0) == FASTER[0]
+    assert (scale.colour(limit * 9), scale.colour(1 / limit / 9)) == (FASTER[2], SLOWER[2])
+    assert {ink(FASTER[2]), ink(FASTER[0])} == {LIGHT, DARK}
+
+
+def boxes(picture: ElementTree.Element) -> list[tuple[str, float, float, float, float]]:
+    """Text, left, right, baseline and size of every text that lies level, in the picture's pixels."""
+    found: list[tuple[str, float, float, float, float]] = []
+    sizes = {"heading": random_heatmap.LARGE, "title": random_heatmap.NORMAL, "summary": random_heatmap.NORMAL}
+
+    def visit(node: ElementTree.Element, x: float, y: float) -> None:
+        moved = re.match(r"translate\(([\d.-]+) ([\d.-]+)\)(.*)", node.get("transform") or "")
+        x, y = (x + float(moved[1]), y + float(moved[2])) if moved else (x, y)
+        if node.tag == f"{SVG}text" and not (moved and "rotate" in moved[3]):
+            words = (node.get("class") or "").split()
+            size = next((sizes[word] for word in words if word in sizes), random_heatmap.SMALL)
+            wide = width(node.text or "", size, bold="heading" in words or "title" in words)
+            left = x + float(node.get("x", 0)) - wide * (0.5 if "middle" in words else "end" in words)
+            found.append((node.text or "", left, left + wide, y + float(node.get("y", 0)), size))
+        for child in node:
+            visit(child, x, y)
+
+    visit(picture, 0.0, 0.0)
+    return found
+
+
+def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> Decision:
+    kinds = ["float", "half", "double", "unsigned_long_long"]
+    names = [f"{one}/{two}" for one in ("uniform", "log_normal", "poisson") for two in kinds][:pairs]
+    default = (blocks[0], grids[0])
+    row = {(block, grid): 100.0 + block / grids[-1] for block in blocks for grid in grids} | {default: 100.0}
+    found = rows("threefry4_64_20", dict.fromkeys(names, row))
+    return decide(found, Objective.GEOMEAN, defaults={"threefry4_64_20": LaunchShape(*default)})
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        matrix([64], [64], 1),
+        matrix([64, 128], [1], 2),
+        matrix([64, 128, 256, 512, 1024], [64, 128, 256, 512, 1024, 2048], 12),
+        matrix([32, 1024], [10**6 + step for step in range(40)], 3),
+        matrix([1 << step for step in range(17)], [65536, 131072], 5),
+    ],
+    ids=lambda decision: f"{len(decision.matrix.shapes)} shapes, {len(decision.matrix.cases)} pairs",
+)
+def test_no_label_leaves_the_picture_or_touches_another(decision: Decision) -> None:
+    picture = drawn(decision)
+    wide, high = (float(picture.get(name, 0)) for name in ("width", "height"))
+    placed = boxes(picture)
+    assert all(left >= 0 and right <= wide and size <= base <= high for _, left, right, base, size in placed)
+    for place, (one, left, right, base, size) in enumerate(placed):
+        for other, its_left, its_right, its_base, its_size in placed[place + 1 :]:
+            apart = right <= its_left or its_right <= left or abs(base - its_base) >= 0.8 * max(size, its_size)
+            assert apart, f"{one!r} and {other!r}"
+
+
+def test_names_are_text_and_not_markup() -> None:
+    found = rows("a<b>&c", {"uniform/float": {(1, 1): 1.0}}, "gfx90a")
+    decision = decide(found, defaults={"a<b>&c": LaunchShape(1, 1)})
+    assert texts(drawn(decision), "heading") == ["a<b>&c on gfx90a"]
+
+
+def test_a_picture_of_compat_is_drawn_even_where_its_mean_is_infinite() -> None:
+    found = rows("xorwow", SPEEDS) + rows("xorwow", {"uniform/double": {(64, 2048): 1.0}})
+    found += rows("xorwow", {"uniform/double": {(256, 512): 0.0}}, aside=Rejection("no speed", "it is 0"))
+    (decision,) = choose(found, Objective.COMPAT).decisions
+    assert math.isinf(decision.score)
+    assert "64x2048: no score" in cells(drawn(decision))
+
+
+def test_a_picture_of_aggregates_alone_has_their_means_and_no_pairs() -> None:
+    found = rows("xorwow", SPEEDS, aside=Rejection("aggregate", "mean"))
+    (decision,) = choose(found, Objective.COMPAT).decisions
+    picture = drawn(decision)
+    assert texts(picture, "title") == ["all distributions and types"]
+    assert "64x2048: 1.225 times the default" in cells(picture)
