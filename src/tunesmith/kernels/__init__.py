@@ -1,9 +1,10 @@
 """How it is computed: kernel families, found by name, by operation or by what a configuration says.
 
-A family is picked by the parameter `KernelLanguage` and, among the families of one language, by its `form`.
+A family is picked by the parameter `KernelLanguage` and, among the families of one language, by its `form`. Where
+families of several languages have the same parameters, a tuning file may leave the language to the device.
 """
 
 from ._base import Kernel
-from ._registry import KERNELS, families, family_for, tuning_space
+from ._registry import KERNELS, LANGUAGE, OPEN, families, family_for, languages, tuning_space
 
-__all__ = ["KERNELS", "Kernel", "families", "family_for", "tuning_space"]
+__all__ = ["KERNELS", "LANGUAGE", "OPEN", "Kernel", "families", "family_for", "languages", "tuning_space"]

@@ -18,6 +18,9 @@ KERNELS: Registry[Kernel] = Registry(
         "CudaSimtGemm": "tunesmith.kernels.gemm.cuda.simt:CudaSimtGemm",
         "TritonTmaGemm": "tunesmith.kernels.gemm.triton.tma:TritonTmaGemm",
         "Custom": "tunesmith.kernels.custom:CustomKernel",
+        "CustomCuda": "tunesmith.kernels.custom:CustomCudaKernel",
+        "OpenCLRandom": "tunesmith.kernels.random:OpenCLRandom",
+        "CudaRandom": "tunesmith.kernels.random:CudaRandom",
         "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },
 )
@@ -25,6 +28,9 @@ KERNELS: Registry[Kernel] = Registry(
 
 HIDDEN = ("FakeGemm",)
 """Not offered to people: for devices that a search does not show either."""
+
+LANGUAGE, OPEN = "KernelLanguage", "any"
+"""What picks the language, and its default where nothing speaks for one: then the device decides, once it is known."""
 
 
 def families(operation: str, hidden: bool = True) -> list[Kernel]:
@@ -40,10 +46,10 @@ def family_for(operation: str, config: Configuration) -> Kernel:
     """
     candidates = families(operation)
     for kernel in candidates:
-        chosen_by = {"KernelLanguage": kernel.language, **kernel.form}
+        chosen_by = {LANGUAGE: kernel.language, **kernel.form}
         if all(config.get(name, value) == value for name, value in chosen_by.items()):
             return kernel
-    asked = {name: config[name] for name in ("KernelLanguage", *_form_names(candidates)) if name in config}
+    asked = {name: config[name] for name in (LANGUAGE, *_form_names(candidates)) if name in config}
     shown = families(operation, hidden=False)
     known = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in shown)
     raise LookupError(f"no {operation} kernel for {asked}; there are {known}")
@@ -52,15 +58,29 @@ def family_for(operation: str, config: Configuration) -> Kernel:
 def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden: bool = False) -> Space:
     """Every parameter that a tuning file may name for this type: the union over the operation's families.
 
-    A parameter that several families have keeps the first one's default and meaning and lists the values of all.
-    With `hidden`, the families that only tests use are among them.
+    A parameter that several families have keeps the first one's default and meaning and lists the values of all; but
+    the language is OPEN where they are the same kernel in several. With `hidden`, the families that only tests use are
+    among them.
     """
     united: dict[str, Parameter] = {}
-    for kernel in families(problem_type.operation, hidden):
-        for parameter in kernel.space(problem_type, target):
-            first = united.get(parameter.name, parameter)
-            united[parameter.name] = replace(first, values=_merged(first.values, parameter.values))
+    spaces = [kernel.space(problem_type, target) for kernel in families(problem_type.operation, hidden)]
+    for parameter in (parameter for space in spaces for parameter in space):
+        first = united.get(parameter.name, parameter)
+        united[parameter.name] = replace(first, values=_merged(first.values, parameter.values))
+    if LANGUAGE in united and len(united[LANGUAGE].values) > 1 and _alike(spaces):
+        united[LANGUAGE] = replace(united[LANGUAGE], default=OPEN)
     return Space(tuple(united.values()))
+
+
+def languages(problem_type: ProblemType) -> tuple[str, ...]:
+    """The languages in which it can be computed, in the registry's order."""
+    able = (kernel.language for kernel in families(problem_type.operation) if kernel.space(problem_type).parameters)
+    return tuple(dict.fromkeys(able))
+
+
+def _alike(spaces: Iterable[Space]) -> bool:
+    """Whether all families, but for those that have nothing to offer for the type, have the same parameters."""
+    return len({frozenset(parameter.name for parameter in space) for space in spaces if space.parameters}) == 1
 
 
 def _form_names(kernels: Iterable[Kernel]) -> list[str]:

@@ -9,7 +9,11 @@ from .sizes import LIMIT, clamp, exact_sizes, range_sizes
 
 OPERATIONS: Registry[Operation] = Registry(
     "operation",
-    {"GEMM": "tunesmith.problems.gemm:GemmOperation", "Custom": "tunesmith.problems.custom:CustomOperation"},
+    {
+        "GEMM": "tunesmith.problems.gemm:GemmOperation",
+        "Random": "tunesmith.problems.random:RandomOperation",
+        "Custom": "tunesmith.problems.custom:CustomOperation",
+    },
 )
 
 __all__ = [

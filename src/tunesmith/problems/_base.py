@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,14 @@ Array = NDArray[np.generic]
 class Expected:
     """What one output operand must hold: `abs(out[where] - value) <= bound`, elementwise, in float64.
 
-    `where` indexes the logical array (`...` for all of it, or the sampled rows of a big one); `value` and `bound` have
-    the shape of `out[where]`. Whatever `where` leaves out is still checked for elements that nobody wrote.
+    A `value` of integers has the data type of its operand and must be met exactly (float64 tells no two neighbours
+    beyond 2^53 apart); its bound is 0. `where` indexes the logical array (`...` for all of it, or the sampled rows of a
+    big one); `value` and `bound` have the shape of `out[where]`. Whatever `where` leaves out is still checked for
+    elements that nobody wrote.
     """
 
     where: tuple[object, ...]
-    value: NDArray[np.float64]
+    value: NDArray[Any]
     bound: NDArray[np.float64]
 
 
@@ -35,6 +38,8 @@ class Operation(ABC):
     """
 
     name: str
+    unit: str = "FLOP"
+    """What `work` counts, and a rate a second of."""
 
     @abstractmethod
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
@@ -87,6 +92,10 @@ class Operation(ABC):
     @abstractmethod
     def flops(self, problem: Problem) -> float:
         """Floating-point operations, by the field's convention (GEMM: 2 M N K batch)."""
+
+    def work(self, problem: Problem) -> float:
+        """What a rate of this operation is measured in: floating-point operations, where there are any."""
+        return self.flops(problem)
 
     @abstractmethod
     def bytes(self, problem: Problem) -> float:

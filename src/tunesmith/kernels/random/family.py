@@ -1,0 +1,235 @@
+"""Random generators as kernel families: one source in two languages, with a block and a grid to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+
+import numpy as np
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.problems.random import GENERATORS, Generator, Kind, RandomFill, poisson_table
+from tunesmith.records import (
+    Argument,
+    CompiledFacts,
+    Configuration,
+    Launch,
+    Module,
+    OperandArgument,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    ScalarArgument,
+    Target,
+    WorkspaceArgument,
+    Write,
+)
+from tunesmith.spaces import Parameter, Space, When
+
+from .programs import PROGRAMS, Workspace, tables
+
+REGISTERS_PER_BLOCK = 65536
+"""32-bit registers that one work-group can have, on every NVIDIA architecture since Maxwell."""
+
+CHECKED_TURNS = 2
+"""Vectors that each engine gives when a configuration is verified, and a part of a third."""
+
+MOST_CHECKED = 1 << 24
+"""Values of a problem that is verified; more would only repeat what every work-item does already."""
+
+KINDS = {name: number for number, name in enumerate(("uniform", "normal", "log_normal", "poisson"))}
+VALUES = {
+    name: number
+    for number, name in enumerate(
+        ("unsigned_char", "unsigned_short", "unsigned_int", "unsigned_long_long", "half", "float", "double")
+    )
+}
+"""As `distributions.h` numbers them."""
+
+
+class OpenCLRandom(Kernel):
+    """A generator in OpenCL C: `BlockSize` work-items in each of `GridSize` work-groups, looping over the output."""
+
+    name, operation, language = "OpenCLRandom", "Random", "OpenCL"
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        generator = GENERATORS[problem_type.fields.word("Generator")]
+        return Space(
+            (
+                Parameter("KernelLanguage", self.language, (self.language,), "The language the kernel is compiled as."),
+                Parameter(
+                    "BlockSize",
+                    generator.default_block,
+                    (64, 128, 256, 512, 1024),
+                    "Work-items of a work-group (rocRAND's threads).",
+                    accepts="positive integer",
+                ),
+                Parameter(
+                    "GridSize",
+                    generator.default_grid,
+                    (64, 128, 256, 512, 1024, 2048),
+                    "Work-groups (rocRAND's blocks); of a Sobol generator, in each dimension.",
+                    When.LAUNCH,
+                    accepts="positive integer",
+                ),
+            )
+        )
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        generator = GENERATORS[problem_type.fields.word("Generator")]
+        block, engines = config.integer("BlockSize"), engines_of(config)
+        if self.language not in _LANGUAGES.get(target.api, ()):
+            yield Rejection("device API", f"{target.name} is reached by {target.api}, which runs no {self.language}")
+        if block > target.max_work_group_size:
+            yield Rejection("work-group size", f"{block} work-items, the device allows {target.max_work_group_size}")
+        program = PROGRAMS[generator.name]
+        is_double = problem_type.fields.word("ValueType") == "double" or program.needs_double
+        if is_double and not target.double_precision:
+            yield Rejection("double precision", f"{target.name} does not compute in double precision")
+        if (need := program.local_bytes(block)) > target.local_memory_bytes:
+            yield Rejection("local memory", f"{need} bytes, the device has {target.local_memory_bytes}")
+        if generator.kind is Kind.QUASI and engines & (engines - 1):
+            yield Rejection("power of two", f"{engines} work-items do not stride over a Sobol sequence")
+        if generator.kind is Kind.ENGINE:
+            yield from _wrong_engines(config, problem_type)
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        fill = RandomFill.of(problem)
+        need = fill.count * fill.dimensions * np.dtype(fill.dtype).itemsize
+        if need > target.max_allocation_bytes:
+            yield Rejection("maximum allocation", f"{need} bytes, the device allows {target.max_allocation_bytes}")
+        if fill.dimensions > 65535:
+            yield Rejection("grid", f"{fill.dimensions} dimensions, a launch has at most 65535")
+
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        block = config.integer("BlockSize")
+        for fact in facts:
+            if fact.registers and fact.registers * block > REGISTERS_PER_BLOCK and target.api == "CUDA":
+                need = f"{fact.registers} registers for each of {block} work-items"
+                yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        fields = problem_type.fields
+        program = PROGRAMS[fields.word("Generator")]
+        macros = {
+            "BLOCK_SIZE": config.integer("BlockSize"),
+            "DISTRIBUTION_KIND": KINDS[fields.word("Distribution")],
+            "VALUE_KIND": VALUES[fields.word("ValueType")],
+            **program.macros,
+        }
+        options = tuple(f"-D{name}={value}" for name, value in macros.items())
+        return (Module(self.language, _text(program.sources), program.entries, options),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        fill = RandomFill.of(problem)
+        program = PROGRAMS[fill.generator.name]
+        grid = (config.integer("GridSize"), fill.dimensions, 1)
+        block = (config.integer("BlockSize"), 1, 1)
+        constants = tables(fill)
+        workspace = Workspace.of(program, engines_of(config), constants)
+        distribution = tuple(_distribution(fill, problem.scalars, workspace))
+        setup: tuple[Write | Launch, ...] = tuple(
+            Write(workspace.tables[name], data) for name, data in constants.items()
+        )
+        if fill.generator.kind is Kind.COUNTER:
+            given: tuple[Argument, ...] = (ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64"))
+        elif fill.generator.kind is Kind.QUASI:
+            given = (
+                WorkspaceArgument(workspace.tables["directions"]),
+                WorkspaceArgument(workspace.tables["shift"]),
+                ScalarArgument(fill.offset, "uint64"),
+            )
+        else:
+            state = WorkspaceArgument(workspace.state)
+            start = fill.offset % engines_of(config)
+            given = (state, ScalarArgument(start, "uint32"))
+            seeding = (
+                state,
+                WorkspaceArgument(workspace.tables["jumps"]),
+                ScalarArgument(fill.seed, "uint64"),
+                ScalarArgument(fill.offset, "uint64"),
+            )
+            setup = (*setup, Launch(0, "initialise", grid, block, seeding))
+        arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *given, *distribution)
+        return Plan((Launch(0, "generate", grid, block, arguments),), workspace.size, setup)
+
+    def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        """With as many engines as this launch has; as many values as are worth looking at, and once from the middle."""
+        fill = RandomFill.of(problem)
+        engines = engines_of(config)
+        scalars = problem.scalars
+        if fill.generator.kind is Kind.ENGINE:
+            scalars = scalars | {"engines": engines}
+        turns = engines * fill.width.values * CHECKED_TURNS + engines // 3 + 1
+        sizes = (min(fill.count, MOST_CHECKED, turns), *(min(size, 3) for size in problem.sizes[1:]))
+        checked = replace(problem, sizes=sizes, scalars=scalars)
+        if not fill.generator.skips:
+            return (checked,)
+        return checked, replace(checked, scalars=scalars | {"offset": fill.offset + 4 * engines + 5})
+
+
+class CudaRandom(OpenCLRandom):
+    """The same source, compiled as CUDA C++ by NVRTC."""
+
+    name, language = "CudaRandom", "CUDA"
+
+
+def engines_of(config: Configuration) -> int:
+    """Work-items of a launch in one dimension."""
+    return config.integer("BlockSize") * config.integer("GridSize")
+
+
+def moved(launch: Launch, generator: Generator, start: int, count: int) -> Launch:
+    """The launch of a plan's only step, for `count` values (of each dimension), from another word or point on; with
+    engines, `start` is the first to be asked."""
+    place = 4 if generator.kind is Kind.QUASI else 3
+    dtype = "uint32" if generator.kind is Kind.ENGINE else "uint64"
+    out, _, *given = launch.arguments
+    given[place - 2] = ScalarArgument(start, dtype)
+    return replace(launch, arguments=(out, ScalarArgument(count, "uint64"), *given))
+
+
+_LANGUAGES = {"OpenCL": ("OpenCL",), "CUDA": ("CUDA",)}
+
+
+def _wrong_engines(config: Configuration, problem_type: ProblemType) -> Iterator[Rejection]:
+    generator = GENERATORS[problem_type.fields.word("Generator")]
+    block, engines = config.integer("BlockSize"), engines_of(config)
+    if problem_type.fields.word("Ordering") == "default" and engines != generator.default_engines:
+        detail = f"{engines} engines, the default sequence is that of {generator.default_engines}"
+        yield Rejection("ordering", detail)
+    if generator.power_of_two and engines & (engines - 1):
+        yield Rejection("duplicate streams", f"{engines} engines are no power of two: some would share a stream")
+    if engines % generator.engines_multiple:
+        yield Rejection("engines", f"{engines} engines are no multiple of {generator.engines_multiple}")
+    if generator.most_engines and engines > generator.most_engines:
+        yield Rejection("engines", f"{engines} engines, there are streams for {generator.most_engines}")
+    if generator.block and block != generator.block:
+        yield Rejection("work-group size", f"{block} work-items, this generator has {generator.block}")
+
+
+def _distribution(fill: RandomFill, scalars: Configuration, workspace: Workspace) -> Iterator[Argument]:
+    """What DISTRIBUTION_ARGUMENTS of `distributions.h` asks for."""
+    if fill.distribution in ("normal", "log_normal"):
+        real = "float64" if fill.dtype == "float64" else "float32"
+        yield from (ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
+    if fill.distribution == "poisson":
+        table = poisson_table(fill.lam)
+        yield WorkspaceArgument(workspace.tables["poisson"])
+        yield from (ScalarArgument(value, "uint32") for value in (table.bits, table.base))
+        yield from (ScalarArgument(value, "float32") for value in (fill.lam - table.base, float(np.sqrt(fill.lam))))
+
+
+@cache
+def _text(sources: tuple[str, ...]) -> str:
+    folder = files(__package__).joinpath("source")
+    names = chain(("dialect.h", "distributions.h"), sources)
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)

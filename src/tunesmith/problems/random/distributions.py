@@ -1,0 +1,207 @@
+"""What values of a distribution must be, given the random words that they are made of: in float64, with a bound.
+
+Integers and uniform numbers are exact. For the rest the bound adds up what the device functions may be wrong by, in
+units of the roundoff u = 2^-24 (2^-53) relative to the value: in a normal number of Box and Muller's, half of the
+logarithm's 4 u, a square root of 3 units in the last place (6 u), sine or cosine with its angle (3 u) and the product
+(u). In single precision a GPU's own sine adds 2^-20.9 and the roundoff of an angle up to pi, each times the radius.
+Sources: OpenCL 3.0, section 7.4 (sqrt 3 ulp, exp 3 ulp, log 3 ulp, sinpi and cospi 4 ulp); the CUDA C++ programming
+guide, mathematical functions (nowhere looser) and intrinsic functions (__sinf, __cosf).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.records import Configuration
+
+from .generators import DTYPES
+from .poisson import poisson_table, tabulated
+
+Words = NDArray[np.uint32]
+Points = NDArray[np.unsignedinteger[Any]]
+Reals = NDArray[np.float64]
+
+_BOX_MULLER = 12.0
+_SINE_UNIT = 2.0**-20.9 + 2 * np.pi * 2.0**-24
+"""Absolute, of a sine in single precision: the unit's own error, and an angle of up to pi rounded twice."""
+_QUANTILE = 48.0
+"""Units of roundoff in an inverse of the normal distribution function: its two polynomials of positive terms, their
+quotient, and the root of a logarithm, whose own errors count about three times (Wichura's approximation is closer)."""
+_EXPONENTIAL = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """`value` and `bound` have the shape (vectors, values of a vector); integers stay integers, with bound 0."""
+
+    value: NDArray[np.generic]
+    bound: Reals
+
+
+def values_of(distribution: str, value_type: str, words: Words, scalars: Configuration) -> Values:
+    """Values from words of shape (vectors, words of a vector), for the pseudo-random generators."""
+    match distribution:
+        case "uniform":
+            return _exact(_uniform(value_type, words))
+        case "poisson":
+            return _poisson(words[:, :1], scalars)
+        case _:
+            normal = _box_muller(value_type, words)
+            error = _BOX_MULLER * _roundoff(value_type) * np.abs(normal)
+            if value_type != "double":
+                error += _SINE_UNIT * np.hypot(normal[:, :1], normal[:, 1:])
+            return _shaped(distribution, value_type, normal, error, scalars)
+
+
+def quasi_values_of(distribution: str, value_type: str, words: Points, scalars: Configuration) -> Values:
+    """Values from points, one each, of shape (points, 1) in uint32 or uint64."""
+    bits = words.dtype.itemsize * 8
+    top = (words >> words.dtype.type(bits - 32)).astype(np.uint32)
+    match distribution:
+        case "uniform":
+            return _exact(_quasi_uniform(value_type, words, top))
+        case "poisson":
+            return _poisson(top, scalars)
+        case _:
+            is_double = value_type == "double"
+            source = words if is_double else top
+            normal = _quantile(source, single=not is_double)
+            error = _QUANTILE * _roundoff(value_type) * np.abs(normal)
+            return _shaped(distribution, value_type, normal, error, scalars)
+
+
+def _exact(value: NDArray[np.generic]) -> Values:
+    return Values(value, np.zeros(value.shape))
+
+
+def _uniform(value_type: str, words: Words) -> NDArray[np.generic]:
+    match value_type:
+        case "unsigned_int":
+            return words
+        case "unsigned_char" | "unsigned_short":
+            return np.ascontiguousarray(words).view(DTYPES[value_type])
+        case "unsigned_long_long":
+            return _joined(words)[:, None]
+        case "float":
+            return _unit_float(words)
+        case "double":
+            return _unit_double(_joined(words))[:, None]
+        case _:
+            halves = np.ascontiguousarray(words).view(np.uint16)
+            return ((halves + 1.0) * 2.0**-16).astype(np.float16).astype(np.float64)
+
+
+def _quasi_uniform(value_type: str, words: Points, top: Words) -> NDArray[np.generic]:
+    is_long = words.dtype.itemsize == 8
+    match value_type:
+        case "unsigned_char":
+            return (top >> np.uint32(24)).astype(np.uint8)
+        case "unsigned_short":
+            return (top >> np.uint32(16)).astype(np.uint16)
+        case "unsigned_int":
+            return top
+        case "unsigned_long_long":
+            return words if is_long else words.astype(np.uint64) << np.uint64(32)
+        case "float":
+            return _unit_float(top)
+        case "double":
+            return _unit_double(words.astype(np.uint64)) if is_long else (top + 1.0) * 2.0**-32
+        case _:
+            return (((top >> np.uint32(16)) + 1.0) * 2.0**-16).astype(np.float16).astype(np.float64)
+
+
+def _joined(words: Words) -> NDArray[np.uint64]:
+    return words[:, 0].astype(np.uint64) | words[:, 1].astype(np.uint64) << np.uint64(32)
+
+
+def _unit_float(words: Words) -> Reals:
+    """One rounding of the word and one of the sum, as the device does."""
+    scale = np.float32(2.0**-32)
+    return (words.astype(np.float32) * scale + scale).astype(np.float64)
+
+
+def _unit_double(words: NDArray[np.uint64]) -> Reals:
+    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53)
+
+
+def _box_muller(value_type: str, words: Words) -> Reals:
+    match value_type:
+        case "half":
+            u = np.asarray(((words & 0xFFFF) + 1.0) * 2.0**-16, np.float64)
+            turns = np.asarray((words >> np.uint32(16)) * 2.0**-16, np.float64)
+        case "float":
+            u, turns = _unit_float(words[:, :1]), np.asarray(words[:, 1:] * 2.0**-32, np.float64)
+        case _:
+            u = _unit_double(_joined(words))[:, None]
+            turns = (_joined(words[:, 2:]) >> np.uint64(11)).astype(np.float64)[:, None] * 2.0**-53
+    radius = np.sqrt(-2 * np.log(u))
+    sine, cosine = _sine_cosine(turns)
+    return np.concatenate([radius * sine, radius * cosine], axis=1)
+
+
+def _sine_cosine(turns: Reals) -> tuple[Reals, Reals]:
+    """Sine and cosine of turns, exact at the quarters, where those of 2 pi times a float64 are not."""
+    quarter = np.rint(4 * turns)
+    rest = 2 * np.pi * (turns - quarter / 4)
+    sine, cosine = np.sin(rest), np.cos(rest)
+    place = quarter.astype(np.int64) % 4
+    return (
+        np.choose(place, [sine, cosine, -sine, -cosine]),
+        np.choose(place, [cosine, -sine, -cosine, sine]),
+    )
+
+
+def _quantile(words: Points, single: bool) -> Reals:
+    """The normal quantile at the middle of the interval that a word stands for; the upper half by symmetry."""
+    from scipy.special import ndtri
+
+    if words.dtype.itemsize == 4 and not single:
+        words = words.astype(np.uint64) << np.uint64(32) | np.uint64(0x80000000)
+    bits = words.dtype.itemsize * 8
+    is_upper = words >> words.dtype.type(bits - 1) == 1
+    nearer = np.where(is_upper, ~words, words)
+    if single:
+        tail = (nearer.astype(np.float32) * np.float32(2.0**-32) + np.float32(2.0**-33)).astype(np.float64)
+    else:
+        tail = (nearer.astype(np.float64) + 0.5) * 2.0**-64
+    value = ndtri(tail)
+    return np.asarray(np.where(is_upper, -value, value))
+
+
+def _roundoff(value_type: str) -> float:
+    return 2.0**-53 if value_type == "double" else 2.0**-24
+
+
+def _shaped(distribution: str, value_type: str, normal: Reals, error: Reals, scalars: Configuration) -> Values:
+    """mean + stddev z, or its exponential, for z known up to `error`, with what rounding to the type adds."""
+    u = _roundoff(value_type)
+    as_stored = np.float64 if value_type == "double" else np.float32
+    mean, deviation = (float(as_stored(float(scalars[name]))) for name in ("mean", "stddev"))  # type: ignore[arg-type]
+    value = mean + deviation * normal
+    bound = deviation * error + 2 * u * np.abs(value)
+    if distribution == "log_normal":
+        value = np.exp(value)
+        bound = value * (np.expm1(bound) + _EXPONENTIAL * u)
+    if value_type == "half":
+        rounded = value.astype(np.float16).astype(np.float64)
+        spacing = np.spacing(np.abs(value + bound).astype(np.float16)).astype(np.float64)
+        return Values(rounded, bound + spacing)
+    return Values(value, bound)
+
+
+def _poisson(words: Words, scalars: Configuration) -> Values:
+    mean = float(scalars["lambda"])  # type: ignore[arg-type]  # a number by its key
+    table = poisson_table(mean)
+    if table.bits:
+        return _exact(tabulated(table, words))
+    single = np.float32
+    root, fraction = float(single(np.sqrt(mean))), float(single(mean - table.base))
+    away = root * _quantile(words, single=True)
+    value = np.maximum(np.rint(away + fraction), -table.base) + table.base
+    # Where the sum is near a half, roundoff decides between two neighbours.
+    bound = np.ceil(_QUANTILE * 2.0**-24 * np.abs(away)) + 0.0
+    return Values(value, bound)

@@ -1,0 +1,216 @@
+"""Filling a buffer with random numbers, as an operation: types, sizes and what every value must be."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._keys import unknown_key
+from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
+
+from ._fields import FIELDS, SCALARS
+from .distributions import Values, quasi_values_of, values_of
+from .generators import DTYPES, GENERATORS, WIDTHS, Generator, Kind, Width
+from .poisson import LARGEST_MEAN
+from .streams import quasi_words, words
+
+SAMPLED = 2048
+"""Vectors at the beginning, at the end, and at random in between, of which each value is compared."""
+
+
+def random_type(
+    generator: str, distribution: str = "uniform", value_type: str = "float", *, dynamic: bool = False
+) -> ProblemType:
+    """The type `philox4_32_10_uniform_float`; `..._dynamic` with `dynamic`, where that changes the sequence.
+
+    Raises ValueError for what is not offered.
+    """
+    if generator not in GENERATORS or value_type not in WIDTHS.get(distribution, {}):
+        raise ValueError(f"there is no {generator} {distribution} {value_type}")
+    kind = GENERATORS[generator].kind
+    ordering = "quasi" if kind is Kind.QUASI else "dynamic" if dynamic and kind is Kind.ENGINE else "default"
+    name = f"{generator}_{distribution}_{value_type}" + ("_dynamic" if ordering == "dynamic" else "")
+    fields: dict[str, Value] = {
+        "Generator": generator,
+        "Distribution": distribution,
+        "ValueType": value_type,
+        "Ordering": ordering,
+    }
+    indices = ("N", "Dimensions") if kind is Kind.QUASI else ("N",)
+    return ProblemType("Random", name, indices, Configuration(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class RandomFill:
+    """A problem, typed: `count` values (of each of `dimensions`), `width` what a vector takes and gives,
+    `lam` a Poisson distribution's mean."""
+
+    generator: Generator
+    distribution: str
+    value_type: str
+    dynamic: bool
+    count: int
+    dimensions: int
+    seed: int
+    offset: int
+    engines: int
+    width: Width
+    lam: float
+
+    @staticmethod
+    def of(problem: Problem) -> RandomFill:
+        fields, scalars = problem.type.fields, problem.scalars
+        generator = GENERATORS[fields.word("Generator")]
+        is_quasi = generator.kind is Kind.QUASI
+        distribution, value_type = fields.word("Distribution"), fields.word("ValueType")
+        return RandomFill(
+            generator,
+            distribution,
+            value_type,
+            fields.word("Ordering") == "dynamic",
+            problem.size("N"),
+            problem.size("Dimensions") if is_quasi else 1,
+            scalars.integer("seed"),
+            scalars.integer("offset"),
+            scalars.integer("engines") if "engines" in scalars else generator.default_engines,
+            Width(generator.word_bits // 32, 1) if is_quasi else WIDTHS[distribution][value_type],
+            float(scalars["lambda"]) if "lambda" in scalars else 0.0,  # type: ignore[arg-type]  # a number by its key
+        )
+
+    @property
+    def dtype(self) -> str:
+        return DTYPES[self.value_type]
+
+    @property
+    def vectors(self) -> int:
+        """Vectors in each dimension, the last perhaps cut."""
+        return -(-self.count // self.width.values)
+
+
+class RandomOperation(Operation):
+    """Sizes: N values, for a quasi generator N in each of Dimensions, one dimension after the other."""
+
+    name = "Random"
+    unit = "B"
+
+    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+        chosen = _checked(fields, place)
+        generator, distribution, value_type = (str(chosen[n]) for n in ("Generator", "Distribution", "ValueType"))
+        offered = WIDTHS[distribution]
+        if value_type not in offered:
+            what = f"{distribution} numbers do not come as {value_type}"
+            raise UserError(place("ValueType"), what, f"give one of {', '.join(offered)}")
+        ordering, is_quasi = chosen["Ordering"], GENERATORS[generator].kind is Kind.QUASI
+        if ordering is not None and (ordering == "quasi") != is_quasi:
+            remedy = "leave it out, or give quasi" if is_quasi else "give default or dynamic"
+            raise UserError(place("Ordering"), f"{generator} has no ordering {ordering}", remedy)
+        return random_type(generator, distribution, value_type, dynamic=ordering == "dynamic")
+
+    def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
+        chosen = _checked(fields, place)
+        distribution, generator = str(chosen["Distribution"]), GENERATORS[str(chosen["Generator"])]
+        for name, below in (("Seed", 2.0**64), ("Offset", 2.0**63), ("Lambda", LARGEST_MEAN)):
+            if chosen[name] >= below:  # type: ignore[operator]  # a number by its key
+                raise UserError(place(name), f"{name} {chosen[name]} is too large", f"give less than {below:.0f}")
+        if chosen["Offset"] and not generator.skips:
+            what = f"{generator.name} cannot leave out the beginning of its sequence"
+            raise UserError(place("Offset"), what, "leave Offset out")
+        return scalars_for(
+            distribution,
+            seed=int(chosen["Seed"]),  # type: ignore[arg-type]
+            offset=int(chosen["Offset"]),  # type: ignore[arg-type]
+            mean=float(chosen["Mean"]),  # type: ignore[arg-type]
+            stddev=float(chosen["StdDev"]),  # type: ignore[arg-type]
+            lam=float(chosen["Lambda"]),  # type: ignore[arg-type]
+        )
+
+    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
+        return problem_type.indices
+
+    def operands(self, problem: Problem) -> tuple[Operand, ...]:
+        fill = RandomFill.of(problem)
+        return (Operand("Out", fill.dtype, (fill.count * fill.dimensions,), (1,), "out"),)
+
+    def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
+        return {}
+
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        """The values of sampled vectors; scalar `engines` says of how many engines the stream is."""
+        fill = RandomFill.of(problem)
+        vectors = _sample(fill, problem)
+        if fill.generator.kind is Kind.QUASI:
+            dimensions = vectors % fill.dimensions
+            made = quasi_words(fill.generator.name, fill.seed, fill.offset, vectors, dimensions)
+            values = quasi_values_of(fill.distribution, fill.value_type, made[:, None], problem.scalars)
+            return {"Out": _expected(values, (dimensions * fill.count + vectors)[:, None])}
+        taken = words(fill.generator.name, fill.seed, fill.offset, fill.engines, vectors, fill.width.words)
+        values = values_of(fill.distribution, fill.value_type, taken, problem.scalars)
+        places = vectors[:, None] * fill.width.values + np.arange(fill.width.values)
+        return {"Out": _expected(values, places, fill.count)}
+
+    def checks(self, problem: Problem) -> tuple[Problem, ...]:
+        return (problem,)
+
+    def small(self, problem: Problem) -> Problem:
+        sizes = (min(problem.size("N"), 4096), *(min(size, 2) for size in problem.sizes[1:]))
+        return replace(problem, sizes=sizes)
+
+    def flops(self, problem: Problem) -> float:
+        """None are counted."""
+        return 0.0
+
+    def work(self, problem: Problem) -> float:
+        return self.bytes(problem)
+
+    def bytes(self, problem: Problem) -> float:
+        """What is written."""
+        fill = RandomFill.of(problem)
+        return float(fill.count * fill.dimensions * np.dtype(fill.dtype).itemsize)
+
+
+def scalars_for(
+    distribution: str, *, seed: int = 0, offset: int = 0, mean: float = 0.0, stddev: float = 1.0, lam: float = 10.0
+) -> Configuration:
+    """The scalars of a problem: seed, offset, and what its distribution has of mean, stddev and lambda."""
+    scalars: dict[str, Value] = {"seed": seed, "offset": offset}
+    if distribution in ("normal", "log_normal"):
+        scalars |= {"mean": mean, "stddev": stddev}
+    if distribution == "poisson":
+        scalars["lambda"] = lam
+    return Configuration(scalars)
+
+
+def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> dict[str, Value]:
+    keys = {key.name: key for key in (*FIELDS, *SCALARS)}
+    for name in fields:
+        if name not in keys:
+            raise unknown_key(place(name), name, keys, "the ProblemType of random numbers")
+    return {
+        name: key.check(fields[name], place(name)) if name in fields else key.default  # type: ignore[misc]
+        for name, key in keys.items()
+    }
+
+
+def _sample(fill: RandomFill, problem: Problem) -> NDArray[np.int64]:
+    """Vectors to look at: the first and the last, what lies around each turn of the engines, and some at random."""
+    count, ends = fill.vectors, SAMPLED // 4
+    if count <= SAMPLED:
+        return np.arange(count)
+    digest = hashlib.sha256(problem.to_json().encode()).digest()
+    random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+    turns = np.arange(fill.engines, count, fill.engines)[:64]
+    chosen = [np.arange(ends), np.arange(count - ends, count), random.integers(0, count, SAMPLED - 2 * ends)]
+    chosen += [turns - 1, turns]
+    return np.unique(np.concatenate(chosen))
+
+
+def _expected(values: Values, places: NDArray[np.int64], count: int | None = None) -> Expected:
+    """Flat, without what lies behind the last value."""
+    inside = np.ones(places.shape, bool) if count is None else places < count
+    return Expected((places[inside],), values.value[inside], values.bound[inside])
