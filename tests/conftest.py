@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from textwrap import dedent, indent
 
 import pytest
 
+from described import EXAMPLES, STENCIL
 from tuning_space import read
 
 
@@ -30,3 +32,11 @@ def group(file):
         return file(f"{before}\nBenchmarkProblems:\n  - - {problem_type}\n    -\n{body}\n", **options)
 
     return write
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """The description of the example of a kernel of one's own, with its files, to be edited."""
+    for path in EXAMPLES.glob("custom_stencil.*"):
+        shutil.copy(path, tmp_path)
+    return tmp_path / STENCIL

@@ -10,7 +10,7 @@ import pytest
 from tunesmith.bench._verify import Case, Wrong, verify
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
-from tunesmith.problems.gemm import GemmOperation
+from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, Target
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -55,7 +55,7 @@ def configuration(kernel: Kernel, problem_type, **values) -> Configuration:
 
 def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> list[Wrong]:
     """Compile, and verify every check of the problem between guard bands, as the bench does."""
-    device, operation = cuda_device(), GemmOperation()
+    device, operation = cuda_device(), OPERATIONS[problem.type.operation]
     compiler = toolchain(kernel.language)
     binaries = [compiler.compile(module, device.target) for module in kernel.modules(config, problem.type)]
     programs = [device.load(binary) for binary in binaries]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,14 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from library_fakes import logic
-from tunesmith.cli import main
+from tunesmith.cli import _app, main
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
 from tuning_runs import FAKE, FAKE_STEPS, environment, fake_file, tunesmith
+from unprivileged import unwritable
 
 ROOT = Path(__file__).parents[1]
 GPU = "fake:GPU:8"
@@ -26,7 +29,7 @@ GPU = "fake:GPU:8"
 
 def invoke(*arguments: object) -> Result:
     """Run a command in this process; a UserError comes out as it is raised."""
-    result = CliRunner().invoke(main.app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(_app.app, [str(argument) for argument in arguments])
     if isinstance(result.exception, UserError):
         raise result.exception
     return result
@@ -108,6 +111,13 @@ def test_show_tells_steps_winners_final_logic_and_cost(run: Path) -> None:
     assert [len(step["winners"]) for step in document["steps"]] == [1, 0, 2, 0, 2, 0]
 
 
+def test_show_reads_a_folder_that_may_not_be_written(run: Path) -> None:
+    shown = invoke_json("show", run)
+    with unwritable(run) as folder:
+        assert invoke_json("show", folder)["steps"] == shown["steps"]
+        assert sorted(path.name for path in folder.glob("measurements*")) == ["measurements.sqlite"]
+
+
 def test_what_others_said_is_printed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compilers write brackets and colons that rich would take for markup."""
     found = (Found("[/usr] :x: [red]device", problem="no [/b] such", remedy="install [it]"),)
@@ -123,7 +133,7 @@ def test_devices_lists_limits_and_does_not_offer_the_fake(monkeypatch: pytest.Mo
         r"^fake:CPU:8 +fake CPU +CPU +8 +1024 +48 KiB +1 GiB +256 KiB +yes", invoke("devices").stdout, re.M
     )
     assert invoke_json("devices")["devices"][0]["properties"]["max_work_group_size"] == 1024
-    help_texts = [invoke(*command, "--help").stdout for command in ([], *([name] for name in main.COMMANDS))]
+    help_texts = [invoke(*command, "--help").stdout for command in ([], *([name] for name in _app.COMMANDS))]
     assert not any("fake" in text for text in help_texts)
 
 
@@ -265,3 +275,9 @@ def test_a_mistake_is_one_line_with_its_place_and_remedy_and_exit_code_2(
 @pytest.mark.parametrize("arguments", [["tune"], ["tune", "x", "-o", "y", "--budget", "0"], ["plan", "x", "--no-such"]])
 def test_a_wrong_option_exits_with_2(arguments: list[str]) -> None:
     assert invoke(*arguments).exit_code == 2
+
+
+def test_ctrl_c_among_the_imports_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
+    (tmp_path / "rich.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = tunesmith("devices", env=environment(PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tunesmith: interrupted\n")

@@ -181,7 +181,9 @@ def test_only_a_missing_data_type_is_assumed():
     [
         ({"DataType": "h"}, ["DataType: h", "s (single)"]),
         ({"DataType": True}, ["DataType: True"]),
-        ({"DataType": "s", "DestDataType": "d"}, ["differ"]),
+        ({"DataType": "s", "DestDataType": "d"}, ["differ in type; give"]),
+        ({"DestDataType": "d"}, ["differ in type: without a DataType it is s", "give all the same DataType"]),
+        ({"ComputeDataType": 1}, ["differ in type: without a DataType it is s"]),
         ({"HighPrecisionAccumulate": True}, ["HighPrecisionAccumulate", "not supported"]),
         ({"ComplexConjugateA": True}, ["real"]),
         ({"StridedBatched": False}, ["StridedBatched cannot be False"]),

@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 
+from random_benchmarks import rows
 from tunesmith import session
-from tunesmith.cli.main import COMMANDS
+from tunesmith.cli import random as random_commands
+from tunesmith.cli._app import COMMANDS as OWN_COMMANDS
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
 from tunesmith.library import load
+from tunesmith.logic.random_choice import choose
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, Problem
-from tunesmith.report import documents
+from tunesmith.records import Estimate, Problem, RandomRow
+from tunesmith.report import documents, random_choice, random_outcome
 from tunesmith.session import Comparison, Ratio
+from tunesmith.session.random_tune import RandomOutcome
 from tuning_runs import fake_file
 
+COMMANDS = (*OWN_COMMANDS, *(f"random {command}" for command in random_commands.COMMANDS))
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 
 TUNING = """
@@ -73,7 +78,25 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "show": documents.summary(session.summarise(done.folder)),
         "select": documents.choice((16, 16, 16), choice),
         "compare": documents.comparison([compared]),
+        "random tune": random_outcome.document(_random_outcome(folder), [folder / "benchmark.json"]),
+        "random select": random_choice.document(choose(_random_rows()), [], {}),
+        "random grid-sizes": random_choice.grids(132, None, [128]),
     }
+
+
+def _random_outcome(folder: Path) -> RandomOutcome:
+    made = RandomOutcome(fake_target(), folder, (1024,), health={"clock_mhz_least": 1980})
+    made.selection = choose(_random_rows())
+    return made
+
+
+def _random_rows() -> tuple[RandomRow, ...]:
+    """A regression, a shape that is missing somewhere, a distribution with a shape of its own."""
+    speeds = {
+        "uniform/float": {(256, 1024): 100.0, (64, 64): 200.0, (128, 64): 105.0, (1, 1): 1.0},
+        "normal/float": {(256, 1024): 100.0, (64, 64): 90.0, (128, 64): 105.0},
+    }
+    return rows("philox4_32_10", speeds)
 
 
 def keys(value: object, named: set[str], prefix: str = "") -> Iterator[str]:

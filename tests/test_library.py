@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tunesmith
 from library_fakes import DEVICES, ORIGIN, TARGET, TYPES, WithoutSharedMemory, close, library, logic, normal
 from tunesmith.devices.fake import FakeDevice, fake_target
+from tunesmith.kernels.gemm.opencl.tiled import TiledGemm
 from tunesmith.library import Launched
 from tunesmith.logic import Named, Rule, write_logic
 from tunesmith.problems.gemm import gemm_type
@@ -330,6 +331,18 @@ class TestFiles:
         with tunesmith.load(path, device=fake_target("GPU").selector) as lib:
             close(lib.matmul(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)), np.eye(3))
             assert lib.target.kind == "GPU"
+
+    @pytest.mark.parametrize("is_open", [False, True])
+    def test_a_device_that_does_not_run_the_kernels_language_is_refused(self, tmp_path: Path, is_open: bool):
+        tiled = Solution(TYPES[0], "TiledGemm", TiledGemm().space(TYPES[0]).defaults)
+        made = replace(logic(TYPES[0]).document, solutions=(Named("S0", tiled),))
+        path = tmp_path / "opencl.yaml"
+        write_logic(replace(made, origin=replace(ORIGIN, api="OpenCL", device="a CPU")), path)
+        wanted = FakeDevice(TARGET) if is_open else TARGET.selector
+        what = r"its kernels are in OpenCL, fake CPU \(fake:CPU:8\) runs only fake"
+        with pytest.raises(UserError, match=f"{what}; tune on that device, or name one") as caught:
+            tunesmith.load(path, device=wanted).matmul(normal(2, 2), normal(2, 2))
+        assert caught.value.place == str(path)
 
     def test_another_driver_is_said_once(self, tmp_path: Path):
         lib = tunesmith.load(self.written(tmp_path, driver="0.9"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tunesmith.records import (
     UserError,
 )
 from tunesmith.store import Entry, RunEnd, RunStart, RunState, StepRecord, Store, Winner
+from unprivileged import unwritable
 
 GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
 TARGET = Target(
@@ -244,6 +246,28 @@ class TestFilesThatAreNoStore:
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path):
         (tmp_path / "file").write_text("")
         assert "cannot be made" in self.refused(tmp_path / "file" / "store.sqlite")
+
+    def test_a_log_in_a_folder_that_may_not_be_written(self, tmp_path: Path):
+        """What is in the log is part of the store, and SQLite reads it only with an index beside it."""
+        (tmp_path / "run").mkdir()
+        with Store.open(tmp_path / "run" / "s") as store:
+            store.commit([entry("a")])
+            with unwritable(tmp_path / "run") as folder, Store.open(folder / "s") as copy:
+                assert len(list(copy.entries())) == 1, "the index is there"
+            (tmp_path / "cut").mkdir()
+            for name in ("s", "s-wal"):
+                shutil.copy(tmp_path / "run" / name, tmp_path / "cut")
+        with unwritable(tmp_path / "cut") as folder:
+            assert "make its folder writable, or use a copy" in self.refused(folder / "s")
+
+    def test_writing_where_it_is_not_allowed(self, tmp_path: Path):
+        Store.open(tmp_path / "s").close()
+        with (
+            unwritable(tmp_path) as folder,
+            Store.open(folder / "s") as store,
+            pytest.raises(UserError, match="the store cannot be written; make the file and its folder writable"),
+        ):
+            store.commit([entry("a")])
 
     def test_another_programs_database(self, tmp_path: Path):
         with sqlite3.connect(tmp_path / "s") as other:

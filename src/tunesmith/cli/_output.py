@@ -27,7 +27,7 @@ console, messages = _console(stderr=False), _console(stderr=True)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]
 Device = Annotated[
     str | None,
-    typer.Option("--device", help="Selector of a device, or part of its name.", show_default=False),
+    typer.Option("--device", help="A device: its selector, CPU or GPU, or part of its name.", show_default=False),
 ]
 MaxSize = Annotated[
     int | None,

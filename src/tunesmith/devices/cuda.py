@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,10 +19,12 @@ from tunesmith.records import (
     Module,
     OperandArgument,
     Plan,
+    Step,
     Target,
     TensorMapArgument,
     UserError,
     WorkspaceArgument,
+    Write,
     Zero,
 )
 
@@ -132,8 +134,10 @@ class CudaDevice(Device):
         self.target = target
         call("cuInit", 0)
         self._device = call("cuDeviceGet", ordinal)
-        call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", self._device))
-        self._stream = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+        self._context = call("cuDevicePrimaryCtxRetain", self._device)
+        call("cuCtxSetCurrent", self._context)
+        self._own = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+        self._stream = self._own
         self._start, self._end = (call("cuEventCreate", 0) for _ in range(2))
         self._gate = _gate(self._stream)
         self._memory: set[Memory] = set()
@@ -188,11 +192,14 @@ class CudaDevice(Device):
         return CudaPrepared(commands, kernels, programs)
 
     def _command(
-        self, step: Zero | Launch, programs: Sequence[LoadedModule], memory: Mapping[str, Memory]
+        self, step: Step, programs: Sequence[LoadedModule], memory: Mapping[str, Memory]
     ) -> Callable[[], object]:
         if isinstance(step, Zero):
             part = self.view(memory[step.operand], step.offset, step.size)
             return partial(call, "cuMemsetD8Async", part.address, 0, part.size, self._stream)
+        if isinstance(step, Write):
+            part = self.view(memory[""], step.offset, len(step.data))
+            return partial(_copy, part.address, np.frombuffer(step.data, np.uint8), self._stream)
 
         def address(argument: OperandArgument | TensorMapArgument | WorkspaceArgument) -> int:
             if isinstance(argument, WorkspaceArgument):
@@ -205,6 +212,32 @@ class CudaDevice(Device):
         kernel.allow_shared(shared)
         parameters = Parameters(list(packed(step.arguments, convention, address, encoded)))
         return partial(_launch, kernel.function, step, shared, self._stream, parameters)
+
+    def external(self, address: int, size: int) -> Memory:
+        """Memory of this GPU that belongs to somebody else, as a buffer."""
+        return Memory(address, size, owned=False)
+
+    @contextlib.contextmanager
+    def on(self, stream: int | None) -> Iterator[None]:
+        """Within it, this device's context is the thread's, and what is prepared goes to the caller's `stream`, a
+        handle (0 is the default stream), or for None to the device's own. Nothing waits. Not for two threads at once.
+        """
+        before = self._stream
+        call("cuCtxPushCurrent", self._context)
+        self._stream = self._own if stream is None else bindings().CUstream(stream)
+        try:
+            yield
+        finally:
+            self._stream = before
+            call("cuCtxPopCurrent")
+
+    def record(self, mark: Mark) -> None:
+        """Set the mark behind everything on the present stream."""
+        call("cuEventRecord", mark.event, self._stream)
+
+    def follow(self, mark: Mark) -> None:
+        """Let the present stream wait, and not the host, for what the mark was set behind."""
+        call("cuStreamWaitEvent", self._stream, mark.event, 0)
 
     def time(self, executions: Sequence[Prepared]) -> float:
         """Seconds by events. The stream is held until launches have queued up behind the first event, so that short
@@ -241,8 +274,44 @@ class CudaDevice(Device):
         """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
         with contextlib.suppress(LaunchError):
             self.release(*tuple(self._memory))
-            call("cuStreamDestroy", self._stream)
+            call("cuStreamDestroy", self._own)
             call("cuDevicePrimaryCtxRelease", self._device)
+
+
+class Mark:
+    """A point in the work of a stream, for which others can wait. Made within `CudaDevice.on`."""
+
+    def __init__(self) -> None:
+        self.event = call("cuEventCreate", bindings().CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        weakref.finalize(self, _forget, self.event).atexit = False
+
+
+@contextlib.contextmanager
+def context_kept() -> Iterator[None]:
+    """Restores the thread's current context, by which other libraries know their device, after a device is opened."""
+    call("cuInit", 0)
+    before = call("cuCtxGetCurrent")
+    try:
+        yield
+    finally:
+        call("cuCtxSetCurrent", before)
+
+
+def ordinal_of(address: int) -> int:
+    """The number of the GPU that has this address. Raises LaunchError where none has."""
+    call("cuInit", 0)
+    attribute = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(call("cuPointerGetAttribute", attribute, address))
+
+
+def _forget(event: Any) -> None:
+    with contextlib.suppress(LaunchError):
+        call("cuEventDestroy", event)
+
+
+def _copy(address: int, data: Bytes, stream: Any) -> None:
+    """The driver takes over pageable memory before it returns, so that `data` may go."""
+    call("cuMemcpyHtoDAsync", address, data.ctypes.data, data.nbytes, stream)
 
 
 def _unload(module: Any) -> None:

@@ -26,6 +26,7 @@ from tunesmith.records import (
     Plan,
     ScalarArgument,
     Target,
+    Write,
     Zero,
 )
 
@@ -195,6 +196,9 @@ class FakePrepared(Prepared):
                     memory = self._operands[operand] if operand else self._workspace
                     assert memory is not None
                     memory.bytes[offset : offset + size] = 0
+                case Write(offset, data):
+                    assert self._workspace is not None
+                    self._workspace.bytes[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
                 case Launch():
                     _execute(_Gemm.of(step, self._operands, np.dtype(self.constants["DataType"])), self.fault)
         if self.fault == "break the next":

@@ -31,9 +31,11 @@ from tunesmith.records import (
     OperandArgument,
     Plan,
     ScalarArgument,
+    Step,
     Target,
     UserError,
     WorkspaceArgument,
+    Write,
     Zero,
 )
 from tunesmith.toolchains import CompileError
@@ -211,10 +213,13 @@ class OpenCLDevice(Device):
             self._queue.finish()
         self._running.clear()
 
-    def _command(self, step: Zero | Launch, programs: Sequence[_Loaded], bind: _Binding) -> Callable[[], Any]:
+    def _command(self, step: Step, programs: Sequence[_Loaded], bind: _Binding) -> Callable[[], Any]:
         if isinstance(step, Zero):
             handle = bind.operand(step.operand) if step.operand else bind.workspace(0)
             return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
+        if isinstance(step, Write):
+            data = np.frombuffer(step.data, np.uint8)
+            return partial(cl.enqueue_copy, self._queue, bind.workspace(0), data, dst_offset=step.offset)
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
         kernel, is_new = bind.kernel(loaded, step)

@@ -40,7 +40,7 @@ class FamilyJudge:
             return {}
 
     def work(self, problem: Problem) -> float:
-        return self._operation.flops(problem)
+        return self._operation.work(problem)
 
     def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
         try:

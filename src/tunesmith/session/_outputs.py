@@ -37,7 +37,7 @@ def table_of(result: StepResult, measure: RecordedMeasure) -> FinalTable:
     return FinalTable(
         judge.problem_type,
         tuple(problems),
-        tuple(operation.flops(problem) for problem in problems),
+        tuple(operation.work(problem) for problem in problems),
         tuple(dict.fromkeys(judge.solution(config) for config in configs)),
         cells,
     )

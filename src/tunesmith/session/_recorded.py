@@ -225,7 +225,9 @@ class RecordedMeasure:
         for (config, problem), measurement in done:
             self.ledger.add(measurement.cost)
             rate = self.judge.work(problem) / measurement.estimate.seconds if measurement.estimate else None
-            self.observe(events.CellMeasured(self.judge.solution(config), problem, measurement, rate))
+            self.observe(
+                events.CellMeasured(self.judge.solution(config), problem, measurement, rate, self._operation.unit)
+            )
 
     def _check_budget(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:

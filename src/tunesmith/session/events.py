@@ -37,12 +37,13 @@ class BatchBegan:
 
 @dataclass(frozen=True, slots=True)
 class CellMeasured:
-    """A cell has its outcome, committed. `rate` is in flop/s, None where it did not run."""
+    """A cell has its outcome, committed. `rate` is in `unit` a second ("FLOP"), None where it did not run."""
 
     solution: Solution
     problem: Problem
     measurement: Measurement
     rate: float | None
+    unit: str = "FLOP"
 
 
 @dataclass(frozen=True, slots=True)

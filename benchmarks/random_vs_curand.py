@@ -1,0 +1,289 @@
+"""Random fills on an NVIDIA GPU: ours, tuned and by default, against cuRAND's host API and memset.
+
+    python benchmarks/random_vs_curand.py OUT [--bytes 1GiB,16MiB] [--json RESULT.json]
+
+Tunes the launch shapes first (`tunesmith random tune` into OUT; what is there is not measured again), then times the
+library's own call, `tunesmith.random.Generator`, on torch tensors, in blocks that alternate with cuRAND's (through
+CuPy) and memset's on the same stream and bytes. A block is several calls behind a kernel that keeps the GPU busy until
+all of them are queued, so that none waits for the host; its first call is dropped and the time by events around the
+others divided by their number. Medians over the blocks; ratios pair the blocks of one round. cuRAND is as it comes (default ordering).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tunesmith.problems.random import GENERATORS, WIDTHS
+from tunesmith.random import Generator
+from tunesmith.records import UserError
+from tunesmith.report import ProgressReport
+from tunesmith.session import random_outputs
+from tunesmith.session.random_tune import RandomTask, tune_random
+
+PAIRS = (
+    ("uniform", "float"),
+    ("uniform", "double"),
+    ("normal", "float"),
+    ("normal", "double"),
+    ("log_normal", "float"),
+    ("log_normal", "double"),
+    ("poisson", "unsigned_int"),
+)
+CURAND = {
+    "xorwow": 101,
+    "mrg32k3a": 121,
+    "mtgp32": 141,
+    "mt19937": 142,
+    "philox4_32_10": 161,
+    "sobol32": 201,
+    "scrambled_sobol32": 202,
+    "sobol64": 203,
+    "scrambled_sobol64": 204,
+}
+"""`curandRngType` of the generators that cuRAND has too."""
+
+CALLS = {
+    ("uniform", "float"): ("generateUniform", ()),
+    ("uniform", "double"): ("generateUniformDouble", ()),
+    ("normal", "float"): ("generateNormal", (0.0, 1.0)),
+    ("normal", "double"): ("generateNormalDouble", (0.0, 1.0)),
+    ("log_normal", "float"): ("generateLogNormal", (0.0, 1.0)),
+    ("log_normal", "double"): ("generateLogNormalDouble", (0.0, 1.0)),
+    ("poisson", "unsigned_int"): ("generatePoisson", (10.0,)),
+}
+DIMENSIONS = 16
+ROUNDS = 9
+BLOCK_SECONDS = 2e-3
+GATE_CYCLES = 6_000_000
+"""About 3 ms, in which the host queues a block."""
+
+console = Console(highlight=False, width=150)
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Speeds in 10^9 bytes a second; None where cuRAND has no such thing. Ratios are ours over the other's."""
+
+    generator: str
+    distribution: str
+    value_type: str
+    bytes: int
+    shape: str
+    ours: float
+    by_default: float
+    memset: float
+    curand: float | None
+    over_curand: float | None
+    over_curand_low: float | None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--bytes", default=f"{2**30},{2**24}", help="sizes in bytes, separated by commas")
+    parser.add_argument("--generators", default=",".join(GENERATORS))
+    parser.add_argument("--blocks", default="128,256,512")
+    parser.add_argument("--grids", default="", help="empty: rocRAND's and multiples of the multiprocessors")
+    parser.add_argument("--budget", type=float, help="minutes for the tuning; what is then not measured stays default")
+    parser.add_argument("--json", type=Path, help="write the rows here too")
+    arguments = parser.parse_args()
+    names = tuple(arguments.generators.split(","))
+    sizes = tuple(int(word) for word in arguments.bytes.split(","))
+    tune(arguments, names, sizes)
+    rows = list(measure(names, sizes, arguments.out / random_outputs.TABLE))
+    show(rows)
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+def tune(arguments: argparse.Namespace, names: tuple[str, ...], sizes: tuple[int, ...]) -> None:
+    began = time.monotonic()
+    task = RandomTask(
+        generators=names,
+        value_types=("float", "double", "unsigned_int"),
+        pattern="(float|double|poisson_unsigned_int)",
+        blocks=tuple(int(word) for word in arguments.blocks.split(",")),
+        grids=tuple(int(word) for word in arguments.grids.split(",") if word),
+        bytes=sizes,
+        dimensions=DIMENSIONS,
+        grow=False,
+    )
+    with ProgressReport(Console(stderr=True)) as progress:
+        outcome = tune_random(task, arguments.out, device="CUDA", budget_minutes=arguments.budget, observe=progress)
+    random_outputs.write(outcome)
+    console.print(
+        f"{outcome.target.name}, {time.strftime('%Y-%m-%d')}: {outcome.ledger.measured} launches tuned in"
+        f" {time.monotonic() - began:.0f} s; health {outcome.health}; look at: {outcome.look_at or 'nothing'}"
+    )
+    failures: dict[str, int] = {}
+    for one in outcome.measured:
+        if not one.measurement.ok:
+            said = f"{one.problem.type.name} {one.measurement.outcome.value} {one.measurement.reason}"
+            failures[said] = failures.get(said, 0) + 1
+    for said, count in failures.items():
+        console.print(f"  did not run: {said} ({count})")
+
+
+def measure(names: tuple[str, ...], sizes: tuple[int, ...], table: Path) -> Iterator[Row]:
+    import torch
+
+    stream = torch.cuda.Stream()
+    for name in names:
+        for distribution, value_type in PAIRS:
+            for size in sizes:
+                dtype = {"float": torch.float32, "double": torch.float64}.get(value_type, torch.int32)
+                out = torch.empty(size // dtype.itemsize, dtype=dtype, device="cuda")
+                try:
+                    with torch.cuda.stream(stream):
+                        yield row(name, distribution, value_type, out, table, stream)
+                except UserError as error:
+                    console.print(f"  {name} {distribution} {value_type}: {error}")
+
+
+def row(name: str, distribution: str, value_type: str, out: Any, table: Path, stream: Any) -> Row:
+    dimensions = DIMENSIONS if "sobol" in name else 1
+    with (
+        Generator(name, 1, ordering=_ordering(name), table=table, dimensions=dimensions) as tuned,
+        Generator(name, 1, ordering=_ordering(name), dimensions=dimensions) as plain,
+    ):
+        calls: dict[str, Call] = {
+            "ours": filling(tuned, distribution, out),
+            "by default": filling(plain, distribution, out),
+            "memset": out.zero_,
+        }
+        theirs = curand_call(name, distribution, value_type, out, stream)
+        if theirs:
+            calls["curand"] = theirs
+        seconds = timed(calls, stream)
+        size = out.numel() * out.element_size()
+        speed = {key: size / statistics.median(values) / 1e9 for key, values in seconds.items()}
+        ratio = low = None
+        if theirs:
+            logs = [math.log(b / a) for a, b in zip(seconds["ours"], seconds["curand"], strict=True)]
+            ratio = math.exp(statistics.fmean(logs))
+            low = math.exp(statistics.fmean(logs) - 2.31 * statistics.stdev(logs) / math.sqrt(len(logs)))
+        shape = str(tuned.launched.shape) if tuned.launched else "?"
+    return Row(
+        name, distribution, value_type, size, shape, speed["ours"], speed["by default"], speed["memset"],
+        speed.get("curand"), ratio, low,
+    )  # fmt: skip
+
+
+def _ordering(name: str) -> str:
+    return "default" if "sobol" in name else "dynamic"
+
+
+def filling(generator: Generator, distribution: str, out: Any) -> Call:
+    if distribution == "poisson":
+        return lambda: generator.poisson(out, 10.0)
+    return lambda: getattr(generator, distribution)(out)
+
+
+def curand_call(name: str, distribution: str, value_type: str, out: Any, stream: Any) -> Call | None:
+    if name not in CURAND:
+        return None
+    from cupy_backends.cuda.libs import curand
+
+    generator = curand.createGenerator(CURAND[name])
+    if "sobol" in name:
+        curand.setQuasiRandomGeneratorDimensions(generator, DIMENSIONS)
+    else:
+        curand.setPseudoRandomGeneratorSeed(generator, 1)
+    curand.setStream(generator, stream.cuda_stream)
+    function, arguments = CALLS[distribution, value_type]
+    generate = getattr(curand, function)
+    count = out.numel()
+
+    def call() -> None:
+        generate(generator, out.data_ptr(), count, *arguments)
+
+    try:
+        call()
+    except curand.CURANDError as error:
+        console.print(f"  cuRAND has no {name} {distribution} {value_type}: {error}")
+        return None
+    return call
+
+
+def timed(calls: dict[str, Call], stream: Any) -> dict[str, list[float]]:
+    """Seconds a call, a number for each round, all rounds in an order that turns."""
+    import torch
+
+    lengths = {}
+    for key, call in calls.items():
+        call()
+        stream.synchronize()
+        lengths[key] = max(3, min(60, round(BLOCK_SECONDS / max(block(call, 3, stream), 1e-7))))
+    seconds: dict[str, list[float]] = {key: [] for key in calls}
+    order = list(calls)
+    for _ in range(ROUNDS):
+        for key in order:
+            seconds[key].append(block(calls[key], lengths[key], stream))
+        order = order[1:] + order[:1]
+    torch.cuda.synchronize()
+    return seconds
+
+
+def block(call: Call, count: int, stream: Any) -> float:
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(GATE_CYCLES)
+    call()
+    start.record(stream)
+    for _ in range(count):
+        call()
+    end.record(stream)
+    end.synchronize()
+    return float(start.elapsed_time(end)) * 1e-3 / count
+
+
+def show(rows: list[Row]) -> None:
+    table = Table(box=None, header_style="", pad_edge=False)
+    for column in ("generator", "distribution", "type", "MiB", "shape", "ours", "default", "memset", "cuRAND"):
+        table.add_column(column, justify="left" if column in ("generator", "distribution", "type") else "right")
+    for column in ("/memset", "/default", "/cuRAND"):
+        table.add_column(column, justify="right")
+    for one in rows:
+        table.add_row(
+            one.generator, one.distribution, one.value_type, f"{one.bytes / 2**20:.0f}", one.shape,
+            f"{one.ours:.0f}", f"{one.by_default:.0f}", f"{one.memset:.0f}", f"{one.curand:.0f}" if one.curand else "-",
+            f"{one.ours / one.memset:.3f}", f"{one.ours / one.by_default:.3f}",
+            f"{one.over_curand:.2f}" if one.over_curand else "-",
+        )  # fmt: skip
+    console.print(table)
+    for size in sorted({row.bytes // 2**20 for row in rows}, reverse=True):
+        both = [row for row in rows if row.over_curand and row.bytes // 2**20 == size]
+        near = [row for row in both if row.curand and row.curand >= 0.4 * row.memset]
+        if both:
+            below = [row for row in both if row.over_curand and row.over_curand < 1]
+            worst = min(both, key=lambda row: row.over_curand or 0)
+            console.print(
+                f"{size} MiB: over cuRAND {mean(both):.3f} (geometric mean of {len(both)})"
+                + (f", {mean(near):.3f} where it reaches 40 % of memset ({len(near)})" if near else "")
+                + f"; below 1: {len(below)}, worst {worst.generator} {worst.distribution} {worst.value_type}"
+                f" {worst.over_curand:.3f}"
+            )
+        gains = [row.ours / row.by_default for row in rows if row.bytes // 2**20 == size]
+        console.print(f"{size} MiB: tuned over default {math.exp(statistics.fmean(map(math.log, gains))):.3f}")
+
+
+def mean(rows: list[Row]) -> float:
+    return math.exp(statistics.fmean(math.log(row.over_curand or 1.0) for row in rows))
+
+
+if __name__ == "__main__":
+    assert set(CURAND) <= set(GENERATORS) and all(t in WIDTHS[d] for d, t in PAIRS)
+    main()

@@ -1,0 +1,36 @@
+"""`tunesmith random grid-sizes`: grids worth measuring on a device."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tunesmith.devices import choose
+from tunesmith.logic import random_grids
+from tunesmith.report import random_choice as report
+
+from ._output import Device, Json, console, print_json
+
+
+def grid_sizes(
+    compute_units: Annotated[
+        int | None,
+        typer.Option(
+            "--compute-units", min=1, help="Multiprocessors of a device that is not here.", show_default=False
+        ),
+    ] = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> None:
+    """Print grid sizes for a device: the usual ones and multiples of its compute units, separated by commas.
+
+    Example: `tunesmith random grid-sizes --compute-units 132`
+    """
+    target = choose(device) if compute_units is None else None
+    units = target.compute_units if target else compute_units or 0
+    sizes = random_grids.grid_sizes(units)
+    if as_json:
+        print_json(report.grids(units, target.name if target else None, sizes))
+    else:
+        console.print(", ".join(map(str, sizes)))

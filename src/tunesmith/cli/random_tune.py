@@ -1,0 +1,114 @@
+"""`tunesmith random tune -o DIR`: launch shapes of random generators, measured and chosen."""
+
+from __future__ import annotations
+
+import re
+import signal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.records import UserError
+from tunesmith.report import ProgressReport
+from tunesmith.report import random_outcome as report
+from tunesmith.session import random_outputs
+from tunesmith.session.random_tune import RandomTask, tune_random
+
+from ._output import Device, Json, console, messages, print_json
+
+INTERRUPTED = 130
+_UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+class Format(StrEnum):
+    """google-benchmark's own; it writes JSON only here."""
+
+    JSON = "json"
+
+
+def tune(
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")],
+    generators: Annotated[str, typer.Option(help="Names, separated by commas; all if absent.")] = "",
+    distributions: Annotated[str, typer.Option(help="uniform, normal, log_normal, poisson; all if absent.")] = "",
+    types: Annotated[str, typer.Option(help="float, half, double, unsigned_int ...; rocRAND's if absent.")] = "",
+    block_sizes: Annotated[str, typer.Option(help="Work-items of a work-group, such as 64,128,256.")] = "",
+    grid_sizes: Annotated[str, typer.Option(help="Work-groups, such as 512,1024 (tunesmith random grid-sizes).")] = "",
+    min_threads: Annotated[
+        int | None, typer.Option(min=1, help="Fewest work-items of a launch.", show_default=False)
+    ] = None,
+    sizes: Annotated[
+        str, typer.Option("--bytes", help="What a call writes, such as 1GiB,16MiB; 512MiB if absent.")
+    ] = "",
+    lam: Annotated[float, typer.Option("--lambda", min=1e-3, help="Mean of the Poisson distribution.")] = 10.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all generators.")] = 0,
+    grow: Annotated[bool, typer.Option(help="Extend the grid sizes when a winner lies on their edge.")] = True,
+    device: Device = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
+    ] = None,
+    benchmark_filter: Annotated[
+        str,
+        typer.Option("--benchmark_filter", help="Regular expression on names such as xorwow_uniform_float_t256_b512."),
+    ] = "",
+    benchmark_out: Annotated[
+        Path | None, typer.Option("--benchmark_out", help="Another place for google-benchmark's JSON.")
+    ] = None,
+    benchmark_out_format: Annotated[Format, typer.Option("--benchmark_out_format")] = Format.JSON,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure launch shapes for random generators, choose, and write the table that `tunesmith.random` uses.
+
+    Ctrl-C keeps everything that was measured; the same command goes on.
+
+    Example: `tunesmith random tune --generators philox4_32_10,xorwow --types float -o out/random`
+    """
+    task = RandomTask(
+        generators=_names(generators),
+        distributions=_names(distributions),
+        value_types=_names(types),
+        pattern=benchmark_filter,
+        blocks=_numbers("--block-sizes", block_sizes),
+        grids=_numbers("--grid-sizes", grid_sizes),
+        min_threads=min_threads,
+        bytes=tuple(_bytes(word) for word in _names(sizes)),
+        lam=lam,
+        seed=seed,
+        grow=grow,
+    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ProgressReport(messages, quiet or as_json) as progress:
+            outcome = tune_random(task, out, device=device, budget_minutes=budget, observe=progress)
+    except KeyboardInterrupt:
+        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+    written = random_outputs.write(outcome, benchmark_out)
+    if as_json:
+        print_json(report.document(outcome, written))
+    else:
+        console.print(report.tables(outcome, written))
+    if outcome.look_at:
+        raise typer.Exit(1)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    numbers = []
+    for word in _names(text):
+        if not word.isascii() or not word.isdigit() or not 1 <= int(word[:12]) < 2**31:
+            raise UserError(option, f"{word!r} is no whole number from 1", "give numbers separated by commas")
+        numbers.append(int(word))
+    return tuple(sorted(set(numbers)))
+
+
+def _bytes(word: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,15})\s*([KMG]iB)?", word, re.IGNORECASE)
+    if not found or int(found[1]) == 0:
+        raise UserError("--bytes", f"{word!r} is no size", "give bytes, or a number with KiB, MiB or GiB")
+    return int(found[1]) * _UNITS[(found[2] or "").upper()]

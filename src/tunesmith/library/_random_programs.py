@@ -1,0 +1,88 @@
+"""Devices that generators work on, each opened once a process, and the programs compiled on them so far."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from tunesmith.devices import APIS, Device, Program, choose, open_device
+from tunesmith.devices.cuda import context_kept
+from tunesmith.kernels import Kernel, families
+from tunesmith.records import Binary, Configuration, Module, ProblemType, Rejection, Target, UserError
+from tunesmith.toolchains import TOOLCHAINS, CompileError
+
+_OPENING = threading.Lock()
+
+
+class Programs:
+    """What was compiled on one device. Whoever uses that device holds the lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._loaded: dict[str, tuple[Program, Binary]] = {}
+
+    def of(self, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType) -> tuple[Program, ...]:
+        """A program for each module of a configuration. Raises UserError, with the reason, where it cannot run."""
+        target = device.target
+        refuse(kernel.rejections(config, kind, target), kind, target)
+        try:
+            loaded = [self._load(device, module) for module in kernel.modules(config, kind)]
+        except CompileError as error:
+            refuse(iter([Rejection(error.reason, error.log)]), kind, target)
+            raise
+        facts = tuple(fact for _, binary in loaded for fact in binary.facts)
+        refuse(kernel.rejections_compiled(config, facts, target), kind, target)
+        return tuple(program for program, _ in loaded)
+
+    def _load(self, device: Device, module: Module) -> tuple[Program, Binary]:
+        digest = module.digest()
+        if digest not in self._loaded:
+            toolchain = TOOLCHAINS[module.language]
+            if missing := toolchain.unavailable():
+                raise CompileError("no compiler", missing)
+            binary = toolchain.compile(module, device.target)
+            self._loaded[digest] = device.load(binary), binary
+        return self._loaded[digest]
+
+
+def refuse(reasons: Iterator[Rejection], kind: ProblemType, target: Target) -> None:
+    """Raises UserError for the first reason, if there is one."""
+    if reason := next(reasons, None):
+        raise UserError(kind.name, f"not on {target.name}: {reason}", "give another shape, data type or device")
+
+
+_PROGRAMS: WeakKeyDictionary[Device, Programs] = WeakKeyDictionary()
+
+
+def programs_of(device: Device) -> Programs:
+    """Those of a device, which all its generators share."""
+    with _OPENING:
+        return _PROGRAMS.setdefault(device, Programs())
+
+
+def device_for(asked: Device | str | None, selector: str) -> Device:
+    """The device that was asked for; else `selector`, on which a buffer lies; without one the first that is usable."""
+    if isinstance(asked, Device):
+        return asked
+    with _OPENING:
+        if asked is None and selector:
+            return _opened(selector)
+        languages = [kernel.language for kernel in families("Random")]
+        return _opened(choose(asked, languages).selector)
+
+
+def family_on(target: Target) -> Kernel:
+    """The kernels that run there."""
+    for kernel in families("Random"):
+        if kernel.language in APIS[target.api].languages:
+            return kernel
+    raise UserError("device", f"{target.name} runs no kernels of random numbers", "`tunesmith devices` shows others")
+
+
+@cache
+def _opened(selector: str) -> Device:
+    with context_kept() if selector.startswith("CUDA:") else nullcontext():
+        return open_device(selector)

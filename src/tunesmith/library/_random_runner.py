@@ -1,0 +1,267 @@
+"""One generator on one device: its launches, and its tables and engines in memory, from one call to the next."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tunesmith.devices import Buffer as Memory
+from tunesmith.devices import Device, LaunchError, Program
+from tunesmith.devices.cuda import CudaDevice, Mark
+from tunesmith.kernels.random import moved
+from tunesmith.problems.random import RandomFill, random_type, scalars_for
+from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
+
+from ._random_buffers import Buffer
+from ._random_position import Position
+from ._random_programs import family_on, programs_of, refuse
+from ._random_settings import Settings, Shapes
+
+REMEMBERED = 256
+"""Requests whose plans are kept."""
+
+POISSON_ROOM = 1 << 14
+"""Bytes, at least those of any Poisson distribution's table: with room for it, engines' states never have to move."""
+
+WIDEST_VECTOR = 16
+"""Bytes of the largest vector that an engine gives."""
+
+REPLAYED = 1 << 26
+"""Bytes of scratch memory, about, for engines that cannot skip and go over what they gave before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a buffer is filled with."""
+
+    distribution: str
+    value_type: str
+    mean: float = 0.0
+    stddev: float = 1.0
+    lam: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What was launched: the problem type's name, how many values it gave, the launch shape, and the device's name."""
+
+    name: str
+    count: int
+    shape: LaunchShape
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A request's plan for one value, with its programs; `width` words make a vector of `values` values."""
+
+    request: Request
+    problem: Problem
+    config: Configuration
+    programs: tuple[Program, ...]
+    plan: Plan
+    width: int
+    values: int
+
+    @property
+    def launch(self) -> Launch:
+        (step,) = self.plan.steps
+        assert isinstance(step, Launch)
+        return step
+
+
+class Runner:
+    """Fills buffers. Its memory is given back by `close`, or when nobody refers to it any more."""
+
+    def __init__(self, settings: Settings, shapes: Shapes, device: Device) -> None:
+        self.device = device
+        self._settings, self._shapes = settings, shapes
+        self._kernel, self._programs = family_on(device.target), programs_of(device)
+        self.shape = shapes.own(device.target.architecture)
+        self._engines = self.shape.threads if settings.engines_depend else 1
+        self._plans: dict[Request, _Planned] = {}
+        self._memory: dict[str, tuple[int, Memory]] = {}
+        self._written: dict[int, str] = {}
+        self._seeded = False
+        self._last: Request | None = None
+        self._mark: Mark | None = None
+        self.close = weakref.finalize(self, _give_back, device, self._memory)
+        self.close.atexit = False
+
+    def fill(
+        self, request: Request, position: Position, buffer: Buffer, stream: int | None
+    ) -> tuple[Position, Launched]:
+        """Fill the buffer from `position` on: on a stream of the caller's, where nothing waits, or for None on our own.
+
+        Returns where to go on. Raises UserError for what cannot run there, LaunchError when the device fails.
+        """
+        with self._programs.lock, self._on(stream):
+            planned = self._planned(request)
+            count = buffer.count // self._settings.dimensions
+            begin = position.fit_for(planned.width, self._engines)
+            try:
+                self._wait_for_others(buffer, stream)
+                self._write_tables(planned)
+                self._bring_engines(planned, position, begin)
+                self._launch(planned, begin, count, buffer, stream)
+            except BaseException:
+                # Nobody knows how far the engines got: the next call seeds them again.
+                self._seeded = False
+                raise
+        self._last = request
+        launch, target = planned.launch, self.device.target
+        shape = LaunchShape(launch.work_group[0], launch.grid[0])
+        vectors, skips = -(-count // planned.values), self._settings.generator.skips
+        told = Launched(planned.problem.type.name, buffer.count, shape, target.name)
+        return begin.after(vectors, planned.width, self._engines, skips), told
+
+    def reseed(self) -> None:
+        """Say that the next call does not go on where the last one ended."""
+        self._seeded = False
+
+    def _on(self, stream: int | None) -> AbstractContextManager[None]:
+        return _on(self.device, stream)
+
+    def _planned(self, request: Request) -> _Planned:
+        if request not in self._plans:
+            if len(self._plans) >= REMEMBERED:
+                self._plans.clear()
+            self._plans[request] = self._plan(request)
+        return self._plans[request]
+
+    def _plan(self, request: Request) -> _Planned:
+        settings, target = self._settings, self.device.target
+        distribution, value_type = request.distribution, request.value_type
+        kind = random_type(settings.generator.name, distribution, value_type, dynamic=settings.dynamic)
+        shape = self._shapes.launch(target.architecture, distribution, value_type)
+        config = self._kernel.space(kind).defaults | {"BlockSize": shape.block, "GridSize": shape.grid}
+        scalars = scalars_for(
+            distribution, seed=settings.seed, mean=request.mean, stddev=request.stddev, lam=request.lam
+        )
+        problem = Problem(kind, (1, settings.dimensions)[: len(kind.indices)], (), scalars)
+        programs = self._programs.of(self.device, self._kernel, config, kind)
+        plan = self._kernel.plan(config, problem, target)
+        width = RandomFill.of(problem).width
+        return _Planned(request, problem, config, programs, plan, settings.words_of(width), width.values)
+
+    def _wait_for_others(self, buffer: Buffer, stream: int | None) -> None:
+        """Order what follows behind our last call, and behind whoever wrote a buffer that came without a stream."""
+        if not isinstance(self.device, CudaDevice):
+            return
+        if self._mark:
+            self.device.follow(self._mark)
+        if stream is None and buffer.written_on is not None:
+            with self.device.on(buffer.written_on):
+                self.device.synchronize()
+
+    def _write_tables(self, planned: _Planned) -> None:
+        """Put into the workspace what the launch reads and is not there yet."""
+        size = planned.plan.workspace_bytes
+        if not size:
+            return
+        if self._memory.get("workspace", (0, None))[0] < size:
+            self._at_least("workspace", size + POISSON_ROOM)
+            self._written.clear()
+            self._seeded = False
+        tables = [step for step in planned.plan.setup if isinstance(step, Write)]
+        missing = tuple(step for step in tables if self._written.get(step.offset) != step.digest)
+        if missing and not self._written:
+            # Nothing runs in it yet, and the driver may want to wait before it takes over much memory.
+            with self._on(None):
+                self._carry_out(planned, missing)
+                self.device.synchronize()
+        elif missing:
+            self._carry_out(planned, missing)
+        self._written.update((step.offset, step.digest) for step in missing)
+
+    def _bring_engines(self, planned: _Planned, position: Position, begin: Position) -> None:
+        """Have the engines where the call begins: from the seed on, or from where they were left, at `position`."""
+        if not self._settings.engines_depend:
+            return
+        skips = self._settings.generator.skips
+        if not self._seeded:
+            self._seed(planned, begin, skips)
+        elif begin != position and skips and self._last:
+            # The rest of a turn; engines that cannot skip leave it out by themselves.
+            self._discard(self._last, position, self._engines - position.vectors)
+        self._seeded = True
+
+    def _seed(self, planned: _Planned, begin: Position, skips: bool) -> None:
+        offset = begin.offset if skips else 0
+        problem = replace(planned.problem, scalars=planned.problem.scalars | {"offset": offset})
+        setup = self._kernel.plan(planned.config, problem, self.device.target).setup
+        self._carry_out(planned, tuple(step for step in setup if isinstance(step, Launch)))
+        if not skips:
+            most = max(1, REPLAYED // (4 * self._engines)) * self._engines
+            for done in range(0, begin.offset, most):
+                self._discard(Request("uniform", "unsigned_int"), Position(0), min(most, begin.offset - done))
+        if begin.vectors:
+            self._discard(planned.request, Position(begin.offset), begin.vectors)
+
+    def _discard(self, request: Request, begin: Position, vectors: int) -> None:
+        """Have engines give vectors that nobody wants: less than a turn, or any number of single words."""
+        planned = self._planned(request)
+        scratch = self._at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))
+        self._enqueue(planned, begin, vectors * planned.values, scratch)
+
+    def _launch(self, planned: _Planned, begin: Position, count: int, buffer: Buffer, stream: int | None) -> None:
+        size = buffer.count * np.dtype(buffer.dtype).itemsize
+        if buffer.array is None:
+            assert isinstance(self.device, CudaDevice)
+            self._enqueue(planned, begin, count, self.device.external(buffer.address, size))
+            if stream is None:
+                self.device.synchronize()
+            return
+        problem = replace(planned.problem, sizes=(count, *planned.problem.sizes[1:]))
+        refuse(
+            self._kernel.rejections_for(planned.config, problem, self.device.target), problem.type, self.device.target
+        )
+        wrapped = self.device.wrap(buffer.array)
+        try:
+            where = self._at_least("staging", size) if wrapped is None else wrapped
+            self._enqueue(planned, begin, count, where)
+            self.device.synchronize()
+            if wrapped is None:
+                buffer.array.view(np.uint8)[:] = self.device.read(where, size)
+        finally:
+            if wrapped is not None:
+                self.device.release(wrapped)
+
+    def _enqueue(self, planned: _Planned, begin: Position, count: int, out: Memory) -> None:
+        start = begin.offset
+        if self._settings.engines_depend:
+            start = (start + begin.vectors) % self._engines
+        self._carry_out(planned, (moved(planned.launch, self._settings.generator, start, count),), out)
+        if isinstance(self.device, CudaDevice) and planned.plan.workspace_bytes:
+            self._mark = self._mark or Mark()
+            self.device.record(self._mark)
+
+    def _carry_out(self, planned: _Planned, steps: tuple[Step, ...], out: Memory | None = None) -> None:
+        plan = Plan(steps, planned.plan.workspace_bytes)
+        operands = {} if out is None else {"Out": out}
+        _, workspace = self._memory.get("workspace", (0, None))
+        self.device.prepare(plan, planned.programs, operands, workspace).enqueue()
+
+    def _at_least(self, name: str, size: int) -> Memory:
+        """Our memory of that name, in its place a larger piece where it is too small."""
+        held, memory = self._memory.get(name, (-1, None))
+        if held < size:
+            if memory is not None:
+                del self._memory[name]
+                self.device.release(memory)
+            memory = self.device.allocate(size)
+            self._memory[name] = size, memory
+        return memory
+
+
+def _on(device: Device, stream: int | None) -> AbstractContextManager[None]:
+    return device.on(stream) if isinstance(device, CudaDevice) else nullcontext()
+
+
+def _give_back(device: Device, memory: dict[str, tuple[int, Memory]]) -> None:
+    with suppress(LaunchError), _on(device, None):
+        device.release(*(piece for _, piece in memory.values()))
+    memory.clear()

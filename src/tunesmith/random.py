@@ -1,0 +1,5 @@
+"""Random numbers into buffers that are there already: `tunesmith.random.Generator("philox4_32_10", seed=1)`."""
+
+from tunesmith.library.random import Generator
+
+__all__ = ["Generator"]

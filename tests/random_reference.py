@@ -1,0 +1,119 @@
+"""What a `tunesmith.random.Generator` must give by the NumPy reference, and a GPU's streams for where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+
+from opencl_runner import opencl_device
+from tunesmith.devices.cuda import CudaDevice
+from tunesmith.library._random_buffers import VALUE_TYPES
+from tunesmith.library._random_position import Position
+from tunesmith.problems.random import GENERATORS, WIDTHS, Kind, scalars_for
+from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
+from tunesmith.problems.random.streams import quasi_words, words
+
+
+def expected(
+    name: str,
+    distribution: str,
+    dtype: str,
+    count: int,
+    *,
+    seed: int,
+    position: int | Position = 0,
+    engines: int | None = None,
+    dimensions: int = 1,
+    **parameters: float,
+) -> Values:
+    """`count` values, flat, from that position on; of a quasi generator, in each dimension."""
+    generator, value_type = GENERATORS[name], VALUE_TYPES[dtype]
+    at = position if isinstance(position, Position) else Position(position)
+    scalars = scalars_for(distribution, **parameters)
+    if generator.kind is Kind.QUASI:
+        dimension, index = np.divmod(np.arange(count * dimensions), count)
+        made = quasi_words(name, seed, at.offset, index, dimension)
+        values = quasi_values_of(distribution, value_type, made[:, None], scalars)
+        return Values(values.value[:, 0], values.bound[:, 0])
+    width = WIDTHS[distribution][value_type]
+    vectors = at.vectors + np.arange(-(-count // width.values))
+    taken = words(name, seed, at.offset, engines or generator.default_engines, vectors, width.words)
+    values = values_of(distribution, value_type, taken, scalars)
+    return Values(values.value.ravel()[:count], values.bound.ravel()[:count])
+
+
+def close(found: np.ndarray, wanted: Values) -> None:
+    """Within the reference's bound, which is 0 for integers and uniform numbers."""
+    flat = found.ravel()
+    if found.dtype.kind in "iu":
+        flat = flat.view(f"uint{8 * found.itemsize}")
+        assert (flat == wanted.value).all()
+        return
+    assert (np.abs(flat.astype(np.float64) - wanted.value) <= wanted.bound).all()
+
+
+class StreamingDevice(CudaDevice):
+    """The OpenCL device under a GPU's name: `log` tells which stream was waited for, and which work went where.
+
+    Addresses of the GPU are addresses of the host.
+    """
+
+    def __init__(self) -> None:
+        self._inner = opencl_device()
+        self.target = replace(self._inner.target, selector="CUDA:0")
+        self.log: list[tuple[str, int | str]] = []
+        self.current: int | str = "own"
+
+    def __getattribute__(self, name: str):  # type: ignore[no-untyped-def]
+        forwarded = ("allocate", "view", "write", "read", "load", "release", "alignment")
+        return (
+            getattr(object.__getattribute__(self, "_inner"), name)
+            if name in forwarded
+            else super().__getattribute__(name)
+        )
+
+    def wrap(self, array):  # type: ignore[no-untyped-def]
+        return None
+
+    def external(self, address: int, size: int):  # type: ignore[no-untyped-def]
+        return self._inner.wrap(np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8))
+
+    @contextlib.contextmanager
+    def on(self, stream: int | None):  # type: ignore[no-untyped-def]
+        before, self.current = self.current, "own" if stream is None else stream
+        try:
+            yield
+        finally:
+            self.current = before
+
+    def prepare(self, plan, programs, operands, workspace):  # type: ignore[no-untyped-def]
+        self.log += [(getattr(step, "entry", "write"), self.current) for step in plan.steps]
+        return self._inner.prepare(plan, programs, operands, workspace)
+
+    def synchronize(self) -> None:
+        self.log.append(("wait", self.current))
+        self._inner.synchronize()
+
+    def record(self, mark: object) -> None:
+        self.log.append(("record", self.current))
+
+    def follow(self, mark: object) -> None:
+        self.log.append(("follow", self.current))
+
+
+class OnGpu:
+    """An array that only shows the CUDA array interface."""
+
+    def __init__(self, array: np.ndarray, **changes: object) -> None:
+        self.array = array
+        self.__cuda_array_interface__ = {
+            "shape": array.shape,
+            "typestr": array.dtype.str,
+            "data": (array.ctypes.data, False),
+            "strides": None,
+            "version": 3,
+            **changes,
+        }

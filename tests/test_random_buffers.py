@@ -1,0 +1,269 @@
+"""The front door of random numbers without a device: what can be filled, on which stream, and how positions move."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from random_reference import OnGpu, StreamingDevice, close, expected
+from tunesmith.library import _random_runner
+from tunesmith.library._random_buffers import Buffer, buffer_of, stream_handle, value_type_of
+from tunesmith.library._random_position import Position
+from tunesmith.problems.random import GENERATORS, Kind
+from tunesmith.random import Generator
+from tunesmith.records import UserError
+
+SHAPE = (64, 2)
+T = 128
+
+
+def test_positions_say_what_each_engine_has_given():
+    """Against engines that are counted one by one, through calls of vectors of one, two and four words."""
+    random = np.random.default_rng(3)
+    for trial in range(200):
+        engines, skips = int(random.integers(1, 9)), bool(trial % 2)
+        offset = int(random.integers(0, 30)) if skips else 0
+        position = Position(offset)
+        given = offset // engines + (np.arange(engines) < offset % engines)
+        first, left, last = offset % engines, engines, 1
+        for _ in range(12):
+            width, vectors = int(random.choice([1, 2, 4])), int(random.integers(1, 3 * engines))
+            must_finish = last != width and (last > 1 or not skips)
+            if must_finish and left < engines:
+                given[(first + np.arange(left)) % engines] += last
+                first, left = (first + left) % engines, engines
+            elif last != width:
+                left = engines
+            position = position.fit_for(width, engines)
+            np.add.at(given, (first + np.arange(vectors)) % engines, width)
+            first = (first + vectors) % engines
+            left, last = engines - (engines - left + vectors) % engines, width
+            position = position.after(vectors, width, engines, skips)
+            assert (position.offset + position.vectors) % engines == first
+            begun = (np.arange(engines) - position.offset) % engines < position.vectors
+            told = (
+                position.offset // engines + (np.arange(engines) < position.offset % engines) + begun * position.width
+            )
+            assert (told == given).all()
+            assert position.words == given.sum()
+
+
+def test_numpy_arrays_are_taken_as_they_are():
+    memory = np.zeros((4, 6), np.float32)
+    buffer = buffer_of(memory[1:3])
+    assert (buffer.dtype, buffer.count, buffer.selector) == ("float32", 12, "")
+    buffer.array[:] = 1
+    assert memory.sum() == 12
+    assert buffer_of(np.zeros((), np.uint8)).count == 1
+    assert buffer_of(np.zeros((3, 0))).count == 0
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "said"),
+    [
+        (np.zeros((4, 4))[:, ::2], ValueError, "not contiguous"),
+        (np.zeros((4, 4), order="F")[:, 1:], ValueError, "not contiguous"),
+        (np.frombuffer(b"12345678"), ValueError, "must not be written"),
+        ([0.0, 0.0], TypeError, "list.*__cuda_array_interface__"),
+        (OnGpu(np.zeros(4), data=(4096, True)), ValueError, "must not be written"),
+        (OnGpu(np.zeros((4, 4)), strides=(64, 8)), ValueError, "not contiguous"),
+        (OnGpu(np.zeros(4), mask=np.ones(4)), ValueError, "masked"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(out, error, said):
+    with pytest.raises(error, match=said):
+        buffer_of(out)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "dtype", "named"),
+    [
+        ("uniform", "bfloat16", "float16, float32, float64, int16, int32, int64, int8, uint16"),
+        ("uniform", "complex64", "float32"),
+        ("uniform", "float32 in another byte order", "float32"),
+        ("normal", "int32", "come as float16, float32, float64$"),
+        ("poisson", "float32", "come as int32, uint32$"),
+    ],
+)
+def test_data_types_that_do_not_come_are_refused_with_those_that_do(distribution, dtype, named):
+    with pytest.raises(TypeError, match=named):
+        value_type_of(distribution, dtype)
+
+
+def test_an_array_in_another_byte_order_is_refused():
+    with pytest.raises(TypeError, match="byte order"):
+        Generator().uniform(np.zeros(4, np.dtype("f4").newbyteorder()))
+
+
+def test_gpu_arrays_tell_where_they_lie_and_who_wrote_them(monkeypatch):
+    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 1)
+    array = np.zeros((2, 3), np.float16)
+    buffer = buffer_of(OnGpu(array, strides=(6, 2), stream=2))
+    assert buffer == Buffer("float16", 6, address=array.ctypes.data, selector="CUDA:1", written_on=2)
+    assert buffer_of(OnGpu(np.zeros(0), data=(0, False))).selector == ""
+
+
+class Tensor:
+    """As much of torch's as is asked."""
+
+    def __init__(self, array, dtype="float32", device="cpu", contiguous=True):
+        self.array, self.dtype = array, f"torch.{dtype}"
+        self.device = SimpleNamespace(type=device, index=1)
+        self.is_contiguous = lambda: contiguous
+        self.numel = lambda: array.size
+        self.data_ptr = lambda: array.ctypes.data
+        self.detach = lambda: SimpleNamespace(numpy=lambda: array)
+
+
+def test_torch_tensors_are_taken_on_their_current_stream(monkeypatch):
+    current = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=100 + device.index))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor, cuda=current))
+    array = np.zeros(5, np.float32)
+    on_host = buffer_of(Tensor(array))
+    assert np.shares_memory(on_host.array, array)
+    on_gpu = buffer_of(Tensor(array, device="cuda"))
+    assert on_gpu == Buffer("float32", 5, address=array.ctypes.data, selector="CUDA:1", stream=101)
+    for device in ("cpu", "cuda"):
+        with pytest.raises(TypeError, match="bfloat16"):
+            Generator().uniform(Tensor(array, dtype="bfloat16", device=device))
+        with pytest.raises(ValueError, match="not contiguous"):
+            buffer_of(Tensor(array, contiguous=False))
+    with pytest.raises(TypeError, match="cpu and cuda"):
+        buffer_of(Tensor(array, device="mps"))
+
+
+def test_streams_are_handles_or_have_one():
+    class Ours:
+        def __cuda_stream__(self):
+            return 0, 77
+
+    assert stream_handle(None) is None
+    assert stream_handle(np.int64(5)) == 5
+    assert stream_handle(SimpleNamespace(cuda_stream=6)) == 6
+    assert stream_handle(Ours()) == 77
+    assert stream_handle(SimpleNamespace(__cuda_stream__=(0, 78))) == 78
+    with pytest.raises(TypeError, match="str"):
+        stream_handle("first")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"name": "philox"}, "no generator 'philox'.*philox4_32_10"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**64}, "seed"),
+        ({"seed": 1.5}, "seed is 1.5"),
+        ({"offset": 2**63}, "offset"),
+        ({"name": "mt19937", "offset": 1}, "cannot leave out"),
+        ({"name": "mtgp32", "offset": 1}, "cannot leave out"),
+        ({"ordering": "fastest"}, "no ordering 'fastest'.*default, legacy, dynamic"),
+        ({"ordering": "quasi"}, "no ordering 'quasi'"),
+        ({"name": "sobol32", "ordering": "dynamic"}, "no ordering 'dynamic'"),
+        ({"dimensions": 2}, "has no dimensions"),
+        ({"name": "sobol32", "dimensions": 0}, "dimensions is 0"),
+        ({"shape": (64,)}, "shape is"),
+        ({"shape": (0, 64)}, "shape is"),
+        ({"shape": "64x4"}, "shape is"),
+        ({"table": "nowhere.json"}, "nowhere.json"),
+    ],
+)
+def test_what_does_not_go_together_is_said_at_once(options, said):
+    with pytest.raises(UserError, match=said):
+        Generator(**options)
+
+
+@pytest.mark.parametrize("name", ["mt19937", "mtgp32"])
+def test_generators_that_cannot_skip_say_so(name):
+    with pytest.raises(UserError, match="cannot leave out"):
+        Generator(name).skip(1)
+
+
+def test_parameters_out_of_range_are_refused():
+    made, out = Generator(), np.zeros(4, np.float32)
+    for stddev in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="stddev"):
+            made.normal(out, stddev=stddev)
+    for lam in (0, -2, 2.0**31, float("nan")):
+        with pytest.raises(ValueError, match="lam"):
+            made.poisson(out.astype(np.uint32), lam)
+    with pytest.raises(ValueError, match="host"):
+        made.uniform(out, stream=0)
+
+
+def test_an_empty_buffer_needs_no_device():
+    made, out = Generator("sobol32", dimensions=4), np.zeros((4, 0), np.float32)
+    assert made.uniform(out) is out
+    assert (made.position, made.launched) == (0, None)
+
+
+def test_a_state_that_is_none_is_refused():
+    state = Generator("xorwow", 3, offset=9).state()
+    assert Generator.from_state(state).state() == state
+    with pytest.raises(UserError, match="'width'"):
+        Generator.from_state({key: value for key, value in state.items() if key != "width"})
+    with pytest.raises(UserError, match="vectors is -1"):
+        Generator.from_state({**state, "vectors": -1})
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_shows_itself(kind):
+    name = next(name for name, generator in GENERATORS.items() if generator.kind is kind)
+    shown = repr(Generator(name, 5))
+    assert name in shown
+    assert "seed=5" in shown
+
+
+@pytest.fixture
+def streaming(monkeypatch):
+    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
+    monkeypatch.setattr(_random_runner, "Mark", object)
+    device = StreamingDevice()
+    monkeypatch.setattr("tunesmith.toolchains.opencl.context", lambda selector: device._inner._context)
+    return device
+
+
+def filled(made, count, **options):
+    array = np.zeros(count, np.float32)
+    made.uniform(OnGpu(array), **options)
+    made._runner.device._inner.synchronize()
+    return array
+
+
+@pytest.mark.opencl
+def test_nothing_waits_on_the_callers_stream_and_streams_follow_one_another(streaming):
+    """Tables are copied before any work; engines are seeded and go on where the last call was enqueued."""
+    made = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
+    first, second = filled(made, 100, stream=11), filled(made, 200, stream=22)
+    close(np.concatenate([first, second]), expected("xorwow", "uniform", "float32", 300, seed=7, engines=T))
+    setup = [("write", "own"), ("wait", "own"), ("initialise", 11)]
+    assert streaming.log == [*setup, ("generate", 11), ("record", 11), ("follow", 22), ("generate", 22), ("record", 22)]
+
+
+@pytest.mark.opencl
+def test_a_new_poisson_table_is_copied_behind_the_launches_that_read_the_old_one(streaming):
+    made, out = Generator(device=streaming), OnGpu(np.zeros(64, np.uint32))
+    for lam in (3.0, 4.0):
+        made.poisson(out, lam, stream=11)
+    streaming._inner.synchronize()
+    table = [("write", "own"), ("wait", "own"), ("generate", 11), ("record", 11)]
+    assert streaming.log == [*table, ("follow", 11), ("write", 11), ("generate", 11), ("record", 11)]
+
+
+@pytest.mark.opencl
+def test_without_a_stream_the_numbers_are_there_on_return(streaming):
+    made, array = Generator(device=streaming), np.zeros(50, np.float32)
+    made.uniform(OnGpu(array, stream=5))
+    assert streaming.log == [("wait", 5), ("generate", "own"), ("wait", "own")]
+    close(array, expected("philox4_32_10", "uniform", "float32", 50, seed=0))
+    from_host = made.uniform(np.zeros(50, np.float32))
+    close(from_host, expected("philox4_32_10", "uniform", "float32", 50, seed=0, position=50))
+
+
+@pytest.mark.opencl
+def test_a_buffer_on_another_gpu_is_refused(streaming, monkeypatch):
+    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 1)
+    with pytest.raises(UserError, match=r"lies on CUDA:1.*device='CUDA:1'"):
+        Generator(device=streaming).uniform(OnGpu(np.zeros(4)))

@@ -1,0 +1,179 @@
+"""The random kernels against the reference: every form, launch shape, place in memory, offset and seed; and mutants.
+
+PoCL takes half a second to compile one of the 300 programs, on one core: so what a test looks at is made in processes
+of their own, as many as there are cores, whose tasks all begin when the first is asked for.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+import random_tasks as tasks
+from opencl_runner import opencl_device
+from random_runner import SEED, Shape, fill, mistakes, problem, small, verified, with_scalar
+from tunesmith.problems.random import GENERATORS, WIDTHS, Kind
+from tunesmith.records import Plan, Problem
+
+pytestmark = pytest.mark.opencl
+
+PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not Kind.QUASI]
+OF_KIND = {kind: [name for name, generator in GENERATORS.items() if generator.kind is kind] for kind in Kind}
+Task = tuple[object, ...]
+
+
+def described(task: Task) -> str:
+    return "-".join(str(part) for part in task[1:] if isinstance(part, str | int))
+
+
+def for_tasks(made: list[Task]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("task", made, ids=described)
+
+
+@pytest.fixture(scope="module")
+def found(request: pytest.FixtureRequest) -> Iterator[dict[Task, Future[list[str]]]]:
+    """What the tasks of all selected tests find."""
+    opencl_device()
+    items = [item for item in request.session.items if item.fspath == request.fspath and hasattr(item, "callspec")]
+    wanted = [item.callspec.params["task"] for item in items if "task" in item.callspec.params]
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        yield {task: pool.submit(*task) for task in wanted}  # type: ignore[arg-type]
+        pool.shutdown(cancel_futures=True)
+
+
+@for_tasks([(tasks.offered, g, d, v) for g in GENERATORS for d, types in WIDTHS.items() for v in types])
+def test_whatever_is_offered_compiles_and_is_verified(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    assert found[task].result() == []
+
+
+FORMS = {
+    "philox4_32_10": ("normal", "float"),
+    "threefry2_32_20": ("uniform", "half"),
+    "threefry2_64_20": ("poisson", "unsigned_int"),
+    "threefry4_32_20": ("log_normal", "double"),
+    "threefry4_64_20": ("uniform", "unsigned_char"),
+    "sobol32": ("normal", "double"),
+    "sobol64": ("uniform", "float"),
+    "scrambled_sobol32": ("poisson", "unsigned_int"),
+    "scrambled_sobol64": ("log_normal", "half"),
+}
+"""One of each generator whose output must not depend on the launch, all distributions and several widths among them."""
+
+
+@for_tasks([(tasks.under_launches, g, *FORMS[g], 50) for g in [*OF_KIND[Kind.COUNTER], *OF_KIND[Kind.QUASI]]])
+def test_numbers_do_not_depend_on_the_launch(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    """Byte for byte, for 50 shapes at random out of 12 sizes of work-groups and 80 of grids."""
+    assert found[task].result() == []
+
+
+@for_tasks([(tasks.for_engines, g, *form) for g in OF_KIND[Kind.ENGINE] for form in (("uniform", "float"),)])
+def test_engines_give_what_as_many_give_in_the_reference(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    assert found[task].result() == []
+
+
+EDGES = {
+    "philox4_32_10": [("uniform", "unsigned_char"), ("uniform", "half"), ("normal", "float"), ("normal", "double")],
+    "threefry2_32_20": [("uniform", "unsigned_short")],
+    "threefry2_64_20": [("normal", "half")],
+    "threefry4_32_20": [("uniform", "unsigned_long_long")],
+    "threefry4_64_20": [("uniform", "unsigned_char"), ("normal", "double")],
+    "sobol32": [("uniform", "unsigned_char"), ("uniform", "half")],
+    "scrambled_sobol64": [("uniform", "unsigned_short"), ("normal", "double")],
+    "lfsr113": [("normal", "float")],
+    "mrg31k3p": [("uniform", "unsigned_short")],
+    "mrg32k3a": [("normal", "half")],
+    "mt19937": [("uniform", "unsigned_char"), ("normal", "double")],
+    "mtgp32": [("uniform", "unsigned_char"), ("normal", "float")],
+    "xorwow": [("uniform", "unsigned_char"), ("normal", "double")],
+}
+"""For each way of storing, several widths of vectors."""
+
+
+@for_tasks([(tasks.at_edges, g, *form) for g, forms in EDGES.items() for form in forms])
+def test_any_count_from_any_element_is_right(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    """0 to 40 values from elements 0 to 7 behind an aligned address; what lies around them stays as it was."""
+    assert found[task].result() == []
+
+
+@for_tasks([(tasks.offset, g) for g in GENERATORS if GENERATORS[g].skips])
+def test_the_beginning_of_a_sequence_is_left_out(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    """By any number of words: odd ones, across the carry of a counter of 32 bits, and beyond."""
+    assert found[task].result() == []
+
+
+@for_tasks([(tasks.seeded, g) for g in GENERATORS])
+def test_all_kinds_of_seeds_are_right(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    assert found[task].result() == []
+
+
+@for_tasks([(tasks.continued, g, *form) for g in OF_KIND[Kind.ENGINE] for form in (("normal", "float"),)])
+def test_an_execution_goes_on_where_the_last_one_ended(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+    """Three after one setup, each of whole turns of all engines, give the values of one three times as long."""
+    assert found[task].result() == []
+
+
+def test_a_launch_with_one_work_item_too_many_changes_an_engines_sequence() -> None:
+    """So the comparisons above do see the shape."""
+    asked = problem("xorwow", count=1000, engines=256)
+    assert mistakes(asked, fill(asked, Shape(64, 4))) == []
+    assert mistakes(asked, fill(asked, Shape(64, 5))) != []
+
+
+def rescaled(asked: Problem, **scalars: object) -> Problem:
+    return replace(asked, scalars=asked.scalars | scalars)  # type: ignore[arg-type]
+
+
+def swapped(asked: Problem) -> Problem:
+    return rescaled(asked, mean=asked.scalars["stddev"], stddev=asked.scalars["mean"])
+
+
+def longer(more: int) -> Callable[[Problem], Problem]:
+    return lambda asked: replace(asked, sizes=(asked.size("N") + more, *asked.sizes[1:]))
+
+
+def more(name: str, many: int = 1) -> Callable[[Problem], Problem]:
+    return lambda asked: rescaled(asked, **{name: asked.scalars[name] + many})  # type: ignore[operator]
+
+
+def start_moved(plan: Plan) -> Plan:
+    return with_scalar(plan, 3, lambda start: start + 1)
+
+
+def not_set_up(plan: Plan) -> Plan:
+    return replace(plan, setup=())
+
+
+@pytest.mark.parametrize(
+    ("form", "mutant"),
+    [
+        *((("philox4_32_10", "normal", "float"), mutant) for mutant in (more("seed"), more("seed", 1 << 32))),
+        *((("philox4_32_10", "normal", "float"), mutant) for mutant in (more("offset"), swapped)),
+        *((("philox4_32_10", "normal", "float"), mutant) for mutant in (longer(1), longer(-1))),
+        (("philox4_32_10", "poisson", "unsigned_int"), more("lambda")),
+        *((("xorwow", "uniform", "float"), mutant) for mutant in (more("seed"), more("offset", 256), longer(1))),
+        (("lfsr113", "uniform", "float"), more("seed")),
+        *((("sobol32", "uniform", "float"), mutant) for mutant in (more("offset"), longer(1), longer(-1))),
+        (("scrambled_sobol64", "uniform", "float"), more("seed")),
+    ],
+)
+def test_verification_finds_a_plan_for_another_problem(
+    form: tuple[str, str, str], mutant: Callable[[Problem], Problem]
+) -> None:
+    """Both checks must find it, that of the sequence's beginning and that of its middle."""
+    shape = small(form[0])
+    assert len(verified(problem(*form, 3000), shape, mutant)) == 2
+
+
+@pytest.mark.parametrize("generator", ["lfsr113", "mrg31k3p", "mrg32k3a", "xorwow"])
+@pytest.mark.parametrize("mutant", [start_moved, not_set_up])
+def test_verification_finds_engines_that_start_wrong(generator: str, mutant: Callable[[Plan], Plan]) -> None:
+    asked = problem(generator, "normal", "double", 3000)
+    assert len(verified(asked, small(generator), patched=mutant)) == 2
+    assert verified(asked, small(generator)) == []

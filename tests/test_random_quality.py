@@ -1,0 +1,244 @@
+"""Are they random? Statistics of the generators' numbers at fixed seeds, in the reference and as a device gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from random_runner import Shape, fill, problem
+from random_statistics import (
+    FARTHEST,
+    NORMAL,
+    RAREST,
+    UNIFORM,
+    bits_off,
+    chi_square,
+    correlation,
+    moments_off,
+)
+from tunesmith.problems.random import GENERATORS, WIDTHS, Kind, poisson_table, scalars_for
+from tunesmith.problems.random.distributions import values_of
+from tunesmith.problems.random.streams import words
+
+PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not Kind.QUASI]
+QUASI = [name for name, generator in GENERATORS.items() if generator.kind is Kind.QUASI]
+COUNT, ENGINES, SEED = 1 << 20, 1024, 20240229
+"""Words, dealt to so many engines: neighbours are another engine's, those 1024 further the same engine's next."""
+MEAN, DEVIATION = -1.5, 2.5
+SHAPES = {"philox4_32_10": Shape(256, 4), "xorwow": Shape(256, 4)}
+"""Of the generators whose numbers are looked at as the device gives them; 1024 engines too."""
+
+
+@lru_cache(maxsize=2)
+def stream(generator: str, seed: int = SEED) -> NDArray[np.uint32]:
+    """Words that are dealt one at a time."""
+    return words(generator, seed, 0, ENGINES, np.arange(COUNT), 1)[:, 0]
+
+
+def scalars(distribution: str, lam: float = 10.0):  # type: ignore[no-untyped-def]
+    return scalars_for(distribution, seed=SEED, mean=MEAN, stddev=DEVIATION, lam=lam)
+
+
+def referred(generator: str, distribution: str, value_type: str) -> NDArray[np.generic]:
+    """Values of COUNT words, as the reference has them."""
+    width = WIDTHS[distribution][value_type].words
+    taken = words(generator, SEED, 0, ENGINES, np.arange(COUNT // width), width)
+    return values_of(distribution, value_type, taken, scalars(distribution)).value.ravel()
+
+
+def filled(generator: str, distribution: str, value_type: str) -> NDArray[np.generic]:
+    """The same of a device."""
+    width = WIDTHS[distribution][value_type]
+    count = COUNT // width.words * width.values
+    asked = problem(generator, distribution, value_type, count, engines=ENGINES, **scalars(distribution))
+    values = fill(asked, SHAPES[generator])
+    return values if values.dtype.kind == "u" else values.astype(np.float64)
+
+
+SOURCES: list[tuple[str, Callable[..., NDArray[np.generic]]]] = [
+    *((generator, referred) for generator in PSEUDO),
+    *(pytest.param(generator, filled, marks=pytest.mark.opencl) for generator in SHAPES),
+]
+of_every_generator = pytest.mark.parametrize(("generator", "made"), SOURCES)
+
+
+@of_every_generator
+@pytest.mark.parametrize("value_type", ["float", "double", "half"])
+def test_uniform_numbers_have_the_moments_of_the_uniform_distribution(generator, made, value_type) -> None:  # type: ignore[no-untyped-def]
+    """The half of the least spacing by which the mean is above 1/2 is at most a twentieth of a standard error."""
+    values = made(generator, "uniform", value_type)
+    assert values.min() > 0
+    assert values.max() <= 1
+    assert (np.abs(moments_off(values - 0.5, UNIFORM)) < FARTHEST).all()
+
+
+@of_every_generator
+@pytest.mark.parametrize(
+    ("distribution", "value_type"),
+    [("normal", "float"), ("normal", "double"), ("normal", "half"), ("log_normal", "float"), ("log_normal", "double")],
+)
+def test_normal_numbers_have_the_moments_of_the_normal_distribution(generator, made, distribution, value_type) -> None:  # type: ignore[no-untyped-def]
+    """Log-normal ones by their logarithms, having a variance whose estimate depends on the few largest.
+
+    A half's 16 bits of radius stop at 4.7 deviations; what they miss of the kurtosis is a quarter of a standard error.
+    """
+    values = made(generator, distribution, value_type)
+    if distribution == "log_normal":
+        values = np.log(values)
+    assert (np.abs(moments_off((values - MEAN) / DEVIATION, NORMAL)) < FARTHEST).all()
+
+
+@of_every_generator
+@pytest.mark.parametrize(
+    ("distribution", "law"),
+    [
+        ("uniform", stats.uniform()),
+        ("normal", stats.norm(MEAN, DEVIATION)),
+        ("log_normal", stats.lognorm(s=DEVIATION, scale=np.exp(MEAN))),
+    ],
+)
+@pytest.mark.parametrize("value_type", ["float", "double"])
+def test_values_follow_their_law(generator, made, distribution, law, value_type) -> None:  # type: ignore[no-untyped-def]
+    """Kolmogorov and Smirnov."""
+    values = made(generator, distribution, value_type)
+    assert stats.kstest(values, law.cdf, method="asymp").pvalue > RAREST
+
+
+@of_every_generator
+def test_the_tails_of_normal_numbers_are_full(generator, made) -> None:  # type: ignore[no-untyped-def]
+    """How many lie beyond 2, 3 and 4 deviations on each side, in their binomial standard errors."""
+    values = (made(generator, "normal", "float") - MEAN) / DEVIATION
+    for limit in (2, 3, 4):
+        p = stats.norm.sf(limit)
+        for beyond in (values > limit, values < -limit):
+            assert abs(np.count_nonzero(beyond) - COUNT * p) < FARTHEST * np.sqrt(COUNT * p * (1 - p))
+
+
+@of_every_generator
+def test_the_two_normal_numbers_of_a_vector_are_independent(generator, made) -> None:  # type: ignore[no-untyped-def]
+    """Sine and cosine of one radius: neither they nor their squares, each of variance 2, may be correlated."""
+    first, second = ((made(generator, "normal", "float") - MEAN) / DEVIATION).reshape(-1, 2).T
+    assert abs(correlation(first, second, 0, 1)) < FARTHEST
+    assert abs(correlation(first**2, second**2, 1, 2)) < FARTHEST
+    assert abs(correlation(first[1:], second[:-1], 0, 1)) < FARTHEST
+
+
+def law_of_low_bits(generator: str, bits: int) -> NDArray[np.float64]:
+    """Probabilities of a word's lowest bits.
+
+    mrg31k3p has 2^31 - 1 numbers, which rocRAND's factor stretches to 2 x + floor(3 x / 2^31): odd for one in three.
+    """
+    odd = 1 / 3 if generator == "mrg31k3p" else 1 / 2
+    return np.tile([1 - odd, odd], 1 << bits - 1) / (1 << bits - 1)
+
+
+@of_every_generator
+@pytest.mark.parametrize(("value_type", "bits"), [("unsigned_char", 8), ("unsigned_short", 16)])
+def test_integers_are_equally_likely(generator, made, value_type, bits) -> None:  # type: ignore[no-untyped-def]
+    """Each piece of a word by itself, the lowest first."""
+    fields = made(generator, "uniform", value_type).reshape(COUNT, -1).T
+    assert len(fields) == 32 // bits
+    for number, field in enumerate(fields):
+        law = law_of_low_bits(generator if number == 0 else "", bits)
+        assert chi_square(np.bincount(field, minlength=1 << bits), COUNT * law) > RAREST
+
+
+@of_every_generator
+@pytest.mark.parametrize(("value_type", "bits"), [("unsigned_int", 32), ("unsigned_long_long", 64)])
+def test_the_top_bits_of_long_integers_are_equally_likely(generator, made, value_type, bits) -> None:  # type: ignore[no-untyped-def]
+    top = (made(generator, "uniform", value_type) >> (bits - 12)).astype(np.int64)
+    assert chi_square(np.bincount(top, minlength=1 << 12), np.full(1 << 12, top.size / (1 << 12))) > RAREST
+
+
+def rounded_normal(lam: float, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What a mean above 4000 gives by definition. One in 1 / (6 lam) of Poisson's law's chi-square is lost by it."""
+    edges = stats.norm.cdf((np.append(numbers, numbers[-1] + 1) - 0.5 - lam) / np.sqrt(lam))
+    return np.diff(edges)
+
+
+@pytest.mark.parametrize("lam", [0.5, 10.0, 100.0, 3999.0, 5000.0, 1e6])
+def test_poisson_numbers_follow_their_law(lam: float) -> None:
+    """To a mean of 4000 Poisson's; above it the rounded normal's, whose mean is lam and variance lam + 1/12.
+
+    The two laws differ, by their skewness, by a chi-square of n / (6 lam): 35 of a million numbers at 5000.
+    """
+    values = values_of("poisson", "unsigned_int", stream("philox4_32_10")[:, None], scalars("poisson", lam)).value
+    values = values.ravel().astype(np.int64)
+    numbers = np.arange(int(lam + 12 * np.sqrt(lam)) + 12)
+    law = stats.poisson.pmf(numbers, lam) if lam <= 4000 else rounded_normal(lam, numbers)
+    assert chi_square(np.bincount(values, minlength=len(numbers)), COUNT * law) > RAREST
+    variance = lam if lam <= 4000 else lam + 1 / 12
+    assert abs(values.mean() - lam) < FARTHEST * np.sqrt(variance / COUNT)
+
+
+@of_every_generator
+def test_every_generator_gives_poisson_numbers(generator, made) -> None:  # type: ignore[no-untyped-def]
+    values = made(generator, "poisson", "unsigned_int")
+    law = stats.poisson.pmf(np.arange(64), 10.0)
+    assert chi_square(np.bincount(values, minlength=64), COUNT * law) > RAREST
+
+
+@pytest.mark.parametrize("lam", [1e-6, 0.5, 1.0, 10.0, 31.9, 32.0, 100.0, 1234.5, 3999.0, 4000.0])
+def test_an_alias_table_is_the_law_to_the_last_bit_of_a_word(lam: float) -> None:
+    """Every word counted: 2^(32 - bits) of them choose each column, and the threshold parts them to a whole word.
+
+    So a number is off by at most one word for its own column and one for each whose alias it is, and by its share of
+    the tails that have no column, 2^-33.
+    """
+    table = poisson_table(lam)
+    columns, each = 1 << table.bits, 1 << 32 - table.bits
+    threshold, alias = table.pairs.T.astype(np.int64)
+    own = -(-threshold >> table.bits)
+    counted = own + np.bincount(alias, each - own, columns)
+    assert counted.sum() == 1 << 32
+    numbers = table.base + np.arange(columns)
+    law = stats.poisson.pmf(numbers, lam)
+    shared = 1 + np.bincount(alias, minlength=columns)
+    assert (np.abs(counted * 2.0**-32 - law) <= (shared + law) * 2.0**-32).all()
+    assert stats.poisson.cdf(table.base - 1, lam) + stats.poisson.sf(numbers[-1], lam) < 2.0**-33
+
+
+LAGS = (1, 2, 3, 4, 5, 7, 8, 16, 255, 256, 624, ENGINES - 1, ENGINES, ENGINES + 1, 2 * ENGINES)
+"""Up to 1023 another engine's word, from 1024 on the same engine's or its neighbour's next; those that a block, a row of
+lanes or a state of mt19937 lies apart are among them."""
+
+
+@pytest.mark.parametrize("generator", PSEUDO)
+def test_words_of_one_stream_and_of_neighbouring_engines_are_uncorrelated(generator: str) -> None:
+    """As numbers between 0 and 1, and bit by bit: half of the bits of two words are equal."""
+    taken = stream(generator)
+    numbers = taken * 2.0**-32
+    for lag in LAGS:
+        assert abs(correlation(numbers[lag:], numbers[:-lag], 0.5, 1 / 12)) < FARTHEST, lag
+        assert (np.abs(bits_off(taken[lag:] ^ taken[:-lag], unlike(generator))) < FARTHEST).all(), lag
+
+
+@pytest.mark.parametrize("generator", PSEUDO)
+@pytest.mark.parametrize("seed", [1, 1000, SEED])
+def test_neighbouring_seeds_give_uncorrelated_streams(generator: str, seed: int) -> None:
+    """Seed + 2, since LFSR113 never looks at the lowest bit."""
+    one, other = stream(generator, seed), stream(generator, seed + 2)
+    assert abs(correlation(one * 2.0**-32, other * 2.0**-32, 0.5, 1 / 12)) < FARTHEST
+    assert (np.abs(bits_off(one ^ other, unlike(generator))) < FARTHEST).all()
+
+
+def unlike(generator: str) -> NDArray[np.float64]:
+    """Probabilities that bits of two words differ."""
+    odd = law_of_low_bits(generator, 1)[1]
+    return np.array([2 * odd * (1 - odd)] + [0.5] * 31)
+
+
+@pytest.mark.parametrize("generator", PSEUDO)
+def test_bits_are_even_and_independent_within_a_word(generator: str) -> None:
+    taken = stream(generator)
+    ones = np.array([law_of_low_bits(generator, 1)[1]] + [0.5] * 31)
+    assert (np.abs(bits_off(taken, ones)) < FARTHEST).all()
+    for turn in range(1, 17):
+        turned = taken << np.uint32(turn) | taken >> np.uint32(32 - turn)
+        # One of the two bits is fair whenever the other is the lowest.
+        assert (np.abs(bits_off(taken ^ turned, np.full(32, 0.5))) < FARTHEST).all(), turn

@@ -1,0 +1,201 @@
+"""`tunesmith random tune`: the matrix and its growth, a whole run on this machine's CPU, and that its table is used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tunesmith.random
+from opencl_runner import opencl_device
+from tunesmith.devices.fake import fake_target
+from tunesmith.devices.health import Health
+from tunesmith.formats import read_random
+from tunesmith.logic.random_table import read_table
+from tunesmith.records import LaunchShape, UserError, architecture_name
+from tunesmith.session import random_outputs
+from tunesmith.session._health import HealthWatch
+from tunesmith.session._random_space import Matrix, matrix_for
+from tunesmith.session.random_tune import RandomTask, tune_random
+
+GPU = replace(fake_target(), compute_units=132)
+
+
+# --- the matrix -----------------------------------------------------------------------------------------------------
+
+
+def test_with_rocrands_options_the_matrix_is_rocrands():
+    """24 shapes, as `notes` of the original count them: 5 x 6 without those of fewer than 32,768 threads."""
+    matrix = matrix_for(GPU, None, (64, 128, 256, 512, 1024, 2048), None)
+    assert len(matrix.shapes()) == 24
+    assert min(shape.threads for shape in matrix.shapes()) == 32768
+    assert matrix.shapes()[0] == LaunchShape(512, 64)
+
+
+def test_a_gpus_grids_are_also_multiples_of_its_multiprocessors():
+    assert {132 * waves for waves in (2, 4, 8, 16, 32)} <= set(matrix_for(GPU, None, None, None).grids)
+
+
+def test_blocks_that_the_device_does_not_take_are_not_tried():
+    small = replace(GPU, max_work_group_size=256)
+    assert matrix_for(small, None, None, None).blocks == (64, 128, 256)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "grids"),
+    [
+        ((256, 512), (256, 512, 1024)),
+        ((256, 1024), (256, 512, 1024, 2048)),
+        ((256, 256), (128, 256, 512, 1024)),
+    ],
+)
+def test_the_grids_grow_beyond_a_winner_on_their_edge_and_only_there(chosen, grids):
+    matrix = Matrix((256,), (256, 512, 1024), 1)
+    assert matrix.beyond([LaunchShape(*chosen)]).grids == grids
+
+
+def test_a_winner_with_the_fewest_threads_lies_on_an_edge_too():
+    """Eight of the shipped winners of rocRAND's sit exactly at its floor of 32,768 threads."""
+    matrix = Matrix((64, 256), (128, 256, 512), 32768)
+    grown = matrix.beyond([LaunchShape(64, 512)])
+    assert LaunchShape(64, 256) in grown.shapes()
+    assert LaunchShape(64, 256) not in matrix.shapes()
+
+
+# --- the task -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (RandomTask(generators=("philox",)), "--generators: there is no philox"),
+        (RandomTask(distributions=("gauss",)), "--distributions: there is no gauss"),
+        (RandomTask(value_types=("int",)), "--types: there is no int"),
+        (RandomTask(pattern="("), "--benchmark_filter"),
+        (RandomTask(pattern="no such name"), "nothing is left to tune"),
+        (RandomTask(distributions=("poisson",), value_types=("float",)), "nothing is left to tune"),
+    ],
+)
+def test_a_task_that_means_nothing_is_a_mistake_with_its_place(task, said, tmp_path):
+    with pytest.raises(UserError) as error:
+        tune_random(task, tmp_path)
+    assert said in str(error.value)
+
+
+# --- a run ----------------------------------------------------------------------------------------------------------
+
+TASK = RandomTask(
+    generators=("philox4_32_10", "xorwow", "threefry2_32_20"),
+    distributions=("uniform", "normal"),
+    value_types=("float",),
+    blocks=(64, 256),
+    grids=(2, 8),
+    min_threads=1,
+    bytes=(1 << 20,),
+    grow=False,
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Three generators, two distributions, five shapes each."""
+    opencl_device()
+    folder = tmp_path_factory.mktemp("random")
+    outcome = tune_random(TASK, folder, device="OpenCL")
+    return outcome, random_outputs.write(outcome), folder
+
+
+def test_everything_legal_is_verified_and_measured(run):
+    outcome, _, _ = run
+    assert [one for one in outcome.measured if not one.measurement.ok] == []
+    shapes = {LaunchShape(block, grid) for block in TASK.blocks for grid in TASK.grids}
+    defaults = {"philox4_32_10": (256, 1024), "xorwow": (256, 512), "threefry2_32_20": (256, 1024)}
+    for generator, default in defaults.items():
+        for distribution in TASK.distributions:
+            of_this = {
+                one.shape
+                for one in outcome.measured
+                if one.problem.type.name.startswith(f"{generator}_{distribution}_float")
+            }
+            assert of_this == shapes | {LaunchShape(*default)}
+
+
+def test_its_rows_are_read_back_as_they_were_measured(run):
+    outcome, written, _ = run
+    reading = read_random([path for path in written if path.name.startswith("benchmark")])
+    assert reading.complaints == ()
+    told = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in reading.rows}
+    known = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in outcome.rows()}
+    assert told == pytest.approx(known, rel=1e-12)
+    context = json.loads(written[0].read_text())["context"]
+    assert context["hdp_gcn_arch_name"] == outcome.target.architecture
+
+
+def test_the_library_launches_what_was_chosen(run):
+    """The table that the run wrote is loaded, and the launch is watched to use it."""
+    outcome, _, folder = run
+    table = read_table(folder / random_outputs.TABLE)
+    out = np.empty(10_000, np.float32)
+    for generator in TASK.generators:
+        chosen = table.shape(architecture_name(outcome.target.architecture), generator, "uniform", "float")
+        with tunesmith.random.Generator(
+            generator, ordering="dynamic", device="OpenCL", table=folder / random_outputs.TABLE
+        ) as made:
+            made.uniform(out)
+            assert made.launched.shape == chosen
+
+
+def test_the_same_command_measures_nothing_again(run):
+    outcome, _, folder = run
+    again = tune_random(TASK, folder, device="OpenCL")
+    assert again.ledger.measured == 0
+    assert again.ledger.reused == outcome.ledger.measured - 1  # the first launch was measured once more at the end
+    assert [(one.shape, one.measurement.samples) for one in again.measured] == [
+        (one.shape, one.measurement.samples) for one in outcome.measured
+    ]
+
+
+def test_a_filter_picks_by_googles_names(run):
+    _, _, folder = run
+    outcome = tune_random(replace(TASK, pattern="xorwow.*normal.*_t64_b8"), folder, device="OpenCL")
+    assert {(one.problem.type.name, one.shape) for one in outcome.measured} == {
+        ("xorwow_normal_float_dynamic", LaunchShape(64, 8))
+    }
+    assert outcome.ledger.measured == 0
+
+
+# --- was it stable and alone ----------------------------------------------------------------------------------------
+
+
+def watched(*looks: Health, target=GPU) -> list[str]:
+    ticks, rest = iter(range(0, 1000, 10)), iter(looks)
+    watch = HealthWatch(target, lambda _: next(rest), lambda: next(ticks))
+    for _ in looks:
+        watch.happened()
+    return list(watch.sentences())
+
+
+def test_a_quiet_device_is_not_talked_about():
+    assert watched(Health(1980, 40, 300.0, (), 0), Health(1980, 41, 310.0, (), 0)) == []
+
+
+def test_company_and_a_clock_that_is_held_down_are_said():
+    said = watched(Health(others=2), Health(throttled=("sw thermal slowdown",)), Health())
+    assert any("not alone" in sentence and "2 other" in sentence for sentence in said)
+    assert any("sw thermal slowdown" in sentence and "33 %" in sentence for sentence in said)
+
+
+def test_a_host_that_is_busy_all_the_time_is_said_and_a_moment_is_not():
+    cpu = replace(fake_target("CPU"), compute_units=2)
+    assert watched(Health(busy=6.0), Health(busy=5.0), target=cpu) != []
+    assert watched(Health(busy=6.0), Health(busy=1.0), target=cpu) == []
+
+
+def test_looks_are_seconds_apart():
+    now = iter((0.0, 0.5, 1.9, 2.1, 2.2))
+    watch = HealthWatch(GPU, lambda _: Health(), lambda: next(now))
+    for _ in range(5):
+        watch.happened()
+    assert len(watch.seen) == 2
