@@ -12,6 +12,7 @@ others divided by their number. Medians over the blocks; ratios pair the blocks 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import statistics
@@ -102,8 +103,12 @@ def main() -> None:
     names = tuple(arguments.generators.split(","))
     sizes = tuple(int(word) for word in arguments.bytes.split(","))
     tune(arguments, names, sizes)
-    rows = list(measure(names, sizes, arguments.out / random_outputs.TABLE))
-    show(rows)
+    rows: list[Row] = []
+    try:
+        for one in measure(names, sizes, arguments.out / random_outputs.TABLE):
+            rows.append(one)  # noqa: PERF402  # what was measured is shown whatever happens then
+    finally:
+        show(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
 
@@ -149,7 +154,7 @@ def measure(names: tuple[str, ...], sizes: tuple[int, ...], table: Path) -> Iter
                     with torch.cuda.stream(stream):
                         yield row(name, distribution, value_type, out, table, stream)
                 except UserError as error:
-                    console.print(f"  {name} {distribution} {value_type}: {error}")
+                    console.print(f"  {name} {distribution} {value_type}: {str(error)[-300:]}")
 
 
 def row(name: str, distribution: str, value_type: str, out: Any, table: Path, stream: Any) -> Row:
@@ -198,7 +203,8 @@ def curand_call(name: str, distribution: str, value_type: str, out: Any, stream:
 
     generator = curand.createGenerator(CURAND[name])
     if "sobol" in name:
-        curand.setQuasiRandomGeneratorDimensions(generator, DIMENSIONS)
+        # CuPy leaves this function out; its library is loaded by now.
+        ctypes.CDLL("libcurand.so.10").curandSetQuasiRandomGeneratorDimensions(ctypes.c_void_p(generator), DIMENSIONS)
     else:
         curand.setPseudoRandomGeneratorSeed(generator, 1)
     curand.setStream(generator, stream.cuda_stream)

@@ -36,12 +36,13 @@ def moments_off(deviations: Reals, moments: Sequence[float]) -> Reals:
 
 def chi_square(found: NDArray[np.integer], expected: Reals) -> float:
     """p-value. Neighbouring cells come together until each has 20 expected, where Pearson's statistic is one."""
-    cuts, kept = [], 0.0
+    cuts, kept = [0], 0.0
     for cell, mean in enumerate(expected):
-        if kept == 0.0:
+        if kept >= 20:
             cuts.append(cell)
-        kept = kept + mean if kept + mean < 20 else 0.0
-    if kept:
+            kept = 0.0
+        kept += mean
+    if kept < 20:
         cuts.pop()
     return float(stats.chisquare(np.add.reduceat(found, cuts), np.add.reduceat(expected, cuts)).pvalue)
 

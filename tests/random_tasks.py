@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
@@ -12,45 +13,55 @@ from tunesmith.problems.random import GENERATORS, WIDTHS, Kind
 BLOCKS = (1, 8, 32, 64, 96, 128, 160, 192, 256, 320, 640, 1024)
 """Powers of two, other multiples of a sub-group of 32, and less than one."""
 
+MOST_WORK_ITEMS = 1 << 16
+"""PoCL compiles a kernel once more for a launch of so many."""
+
 
 def offered(generator: str, distribution: str, value_type: str) -> list[str]:
     return verified(problem(generator, distribution, value_type, 5000), small(generator))
 
 
+def legal(generator: str, blocks: Iterable[int], grids: Iterable[int]) -> list[Shape]:
+    shapes = [Shape(block, grid) for block, grid in product(blocks, grids) if block * grid < MOST_WORK_ITEMS]
+    return [shape for shape in shapes if not shape.reasons(generator)]
+
+
 def under_launches(generator: str, distribution: str, value_type: str, many: int) -> list[str]:
     """Which of `many` launches give other bytes than the smallest, which is compared with the reference."""
-    shapes = [Shape(block, grid) for block, grid in product(BLOCKS, range(1, 81))]
-    legal = [shape for shape in shapes if not shape.reasons(generator)]
-    asked = problem(generator, distribution, value_type, 2048)
-    first = fill(asked, legal[0])
-    chosen = [legal[i] for i in np.random.default_rng(SEED).permutation(len(legal))[:many]]
-    if len(chosen) < many or {shape.block for shape in chosen} != set(BLOCKS):
+    shapes = legal(generator, BLOCKS, range(1, 129))
+    asked = problem(generator, distribution, value_type, 100_003, dimensions=2)
+    first = fill(asked, shapes[0])
+    chosen = [shapes[i] for i in np.random.default_rng(SEED).permutation(len(shapes))[:many]]
+    if len(chosen) < many:
         return [f"only {len(chosen)} launches are legal"]
     others = [str(shape) for shape in chosen if fill(asked, shape).tobytes() != first.tobytes()]
     return mistakes(asked, first) + others
 
 
 def for_engines(generator: str, distribution: str, value_type: str) -> list[str]:
-    """Several shapes, powers of two where they must be, the last of so many engines that high powers are jumped."""
-    blocks, grids = ((GENERATORS[generator].block,), (1, 3, 7)) if GENERATORS[generator].block else (BLOCKS, (1, 3, 4))
-    shapes = [Shape(block, grid) for block, grid in product(blocks, grids)]
-    legal = [shape for shape in shapes if not shape.reasons(generator)]
-    chosen = legal[:: max(1, len(legal) // 6)]
+    """Several shapes up to 16,384 engines, from the last ones on where the beginning can be left out."""
+    block = GENERATORS[generator].block
+    shapes = legal(generator, (block,) if block else (8, 64, 160, 1024), (1, 3, 4, 16))
     found = []
-    for shape in chosen:
-        asked = problem(generator, distribution, value_type, 2048, engines=shape.engines)
+    for shape in shapes:
+        skipped = 5 * shape.engines - 3 if GENERATORS[generator].skips else 0
+        many = 2 * shape.engines * WIDTHS[distribution][value_type].values + 7
+        asked = problem(generator, distribution, value_type, many, engines=shape.engines, offset=skipped)
         found += [f"{shape}: {one}" for one in mistakes(asked, fill(asked, shape))]
-    return found if len(chosen) > 2 else ["too few launches are legal"]
+    return found if len(shapes) > 3 else ["too few launches are legal"]
 
 
 def at_edges(generator: str, distribution: str, value_type: str) -> list[str]:
-    """All counts up to 40 from all elements up to 7, with few engines, so that they have several turns."""
-    kind = GENERATORS[generator].kind
-    shape = small(generator) if generator == "mtgp32" or kind is not Kind.ENGINE else Shape(8, 1)
+    """All counts up to 40, and those around a turn of all engines, from all elements up to 7."""
+    shape, values = small(generator), WIDTHS[distribution][value_type].values
+    counts = list(range(41))
+    if GENERATORS[generator].kind is Kind.ENGINE:
+        turn = shape.engines * values
+        counts += [turn - 1, turn, turn + 1, 2 * turn + 3]
     found = []
-    for count, at in product(range(41), range(8)):
-        offset = count % 3 if GENERATORS[generator].skips else 0
-        asked = problem(generator, distribution, value_type, count, engines=shape.engines, offset=offset)
+    for count, at in product(counts, range(8)):
+        skipped = count % 3 if GENERATORS[generator].skips else 0
+        asked = problem(generator, distribution, value_type, count, offset=skipped)
         found += [f"{count} from {at}: {one}" for one in mistakes(asked, fill(asked, shape, at))]
     return found
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from random_reference import OnGpu, StreamingDevice, close, expected
+from tunesmith.devices import cuda
 from tunesmith.library import _random_runner
-from tunesmith.library._random_buffers import Buffer, buffer_of, stream_handle, value_type_of
+from tunesmith.library._random_buffers import Buffer, Stream, buffer_of, stream_of, value_type_of
 from tunesmith.library._random_position import Position
 from tunesmith.problems.random import GENERATORS, Kind
 from tunesmith.random import Generator
-from tunesmith.records import UserError
+from tunesmith.records import Plan, UserError, Write
 
 SHAPE = (64, 2)
 T = 128
@@ -125,7 +126,9 @@ def test_torch_tensors_are_taken_on_their_current_stream(monkeypatch):
     on_host = buffer_of(Tensor(array))
     assert np.shares_memory(on_host.array, array)
     on_gpu = buffer_of(Tensor(array, device="cuda"))
-    assert on_gpu == Buffer("float32", 5, address=array.ctypes.data, selector="CUDA:1", stream=101)
+    assert on_gpu == Buffer(
+        "float32", 5, address=array.ctypes.data, selector="CUDA:1", stream=Stream(101, on_gpu.stream.owner)
+    )
     for device in ("cpu", "cuda"):
         with pytest.raises(TypeError, match="bfloat16"):
             Generator().uniform(Tensor(array, dtype="bfloat16", device=device))
@@ -136,17 +139,19 @@ def test_torch_tensors_are_taken_on_their_current_stream(monkeypatch):
 
 
 def test_streams_are_handles_or_have_one():
+    """Only what an object keeps alive, or CUDA itself, is the same stream under the same handle later on."""
+
     class Ours:
         def __cuda_stream__(self):
             return 0, 77
 
-    assert stream_handle(None) is None
-    assert stream_handle(np.int64(5)) == 5
-    assert stream_handle(SimpleNamespace(cuda_stream=6)) == 6
-    assert stream_handle(Ours()) == 77
-    assert stream_handle(SimpleNamespace(__cuda_stream__=(0, 78))) == 78
+    of_torch, ours, of_thread = SimpleNamespace(cuda_stream=6), Ours(), SimpleNamespace(__cuda_stream__=(0, 2))
+    assert stream_of(None) is None
+    streams = [stream_of(given) for given in (np.int64(5), 0, of_torch, ours, of_thread)]
+    assert [stream.handle for stream in streams] == [5, 0, 6, 77, 2]
+    assert [stream.lasts for stream in streams] == [False, True, True, True, False]
     with pytest.raises(TypeError, match="str"):
-        stream_handle("first")
+        stream_of("first")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +194,8 @@ def test_parameters_out_of_range_are_refused():
     for lam in (0, -2, 2.0**31, float("nan")):
         with pytest.raises(ValueError, match="lam"):
             made.poisson(out.astype(np.uint32), lam)
+    with pytest.raises(ValueError, match="uint32"):
+        made.poisson(out.astype(np.int32), 2.0**30)
     with pytest.raises(ValueError, match="host"):
         made.uniform(out, stream=0)
 
@@ -243,6 +250,22 @@ def test_nothing_waits_on_the_callers_stream_and_streams_follow_one_another(stre
 
 
 @pytest.mark.opencl
+def test_on_one_stream_that_lasts_there_is_nothing_but_launches(streaming):
+    """Where it ends is marked once another stream comes, or our own for a buffer that came without."""
+    made = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
+    first, second = SimpleNamespace(cuda_stream=11), SimpleNamespace(cuda_stream=22)
+    found = [filled(made, 100, stream=stream) for stream in (first, first, second, None, first)]
+    close(np.concatenate(found), expected("xorwow", "uniform", "float32", 500, seed=7, engines=T))
+    assert streaming.log[3:] == [
+        ("generate", 11),
+        ("generate", 11),
+        *[("record", 11), ("follow", 22), ("generate", 22)],
+        *[("record", 22), ("follow", "own"), ("generate", "own"), ("wait", "own")],
+        ("generate", 11),
+    ]
+
+
+@pytest.mark.opencl
 def test_a_new_poisson_table_is_copied_behind_the_launches_that_read_the_old_one(streaming):
     made, out = Generator(device=streaming), OnGpu(np.zeros(64, np.uint32))
     for lam in (3.0, 4.0):
@@ -267,3 +290,30 @@ def test_a_buffer_on_another_gpu_is_refused(streaming, monkeypatch):
     monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 1)
     with pytest.raises(UserError, match=r"lies on CUDA:1.*device='CUDA:1'"):
         Generator(device=streaming).uniform(OnGpu(np.zeros(4)))
+
+
+def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypatch):
+    """Constants too are copied there, and nothing waits for them."""
+    log = []
+    monkeypatch.setattr(cuda, "call", lambda name, *given: log.append((name, *given)))
+    monkeypatch.setattr(cuda, "bindings", lambda: SimpleNamespace(CUstream=int))
+    device = object.__new__(cuda.CudaDevice)
+    device._context, device._own, device._stream = "ours", "own", "own"
+    memory = cuda.Memory(1000, 64, owned=True)
+    with device.on(5):
+        device.prepare(Plan((Write(16, b"abc"),), 64), [], {}, memory).enqueue()
+        with device.on(None):
+            device.synchronize()
+        device.follow(SimpleNamespace(event="mark"))
+    device.synchronize()
+    copied = log.pop(1)
+    assert (copied[0], copied[1], *copied[3:]) == ("cuMemcpyHtoDAsync", 1016, 3, 5)
+    assert log == [
+        ("cuCtxPushCurrent", "ours"),
+        ("cuCtxPushCurrent", "ours"),
+        ("cuStreamSynchronize", "own"),
+        ("cuCtxPopCurrent",),
+        ("cuStreamWaitEvent", 5, "mark", 0),
+        ("cuCtxPopCurrent",),
+        ("cuStreamSynchronize", "own"),
+    ]

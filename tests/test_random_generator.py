@@ -139,6 +139,13 @@ def test_views_at_odd_elements_are_filled_and_nothing_beside_them(device, name, 
         assert (memory[begin + count :] == 99).all()
 
 
+def test_an_array_at_an_odd_address_is_filled(device):
+    memory = bytearray(b"\x99" * 50)
+    generator(device).uniform(out := np.frombuffer(memory, np.float32, count=10, offset=3))
+    close(out, expected("philox4_32_10", "uniform", "float32", 10, seed=7))
+    assert memory[:3] + memory[43:] == b"\x99" * 10
+
+
 def test_a_poisson_table_leaves_the_states_where_they_are(device):
     made = few(device)
     made.uniform(np.zeros(T, np.float32))

@@ -88,7 +88,7 @@ def test_a_tensor_without_a_device_named_opens_its_own(torch, gpu):
 
 def test_a_type_that_torch_has_and_nobody_else_is_refused(torch, gpu):
     for device in ("cpu", "cuda"):
-        with pytest.raises(TypeError, match="bfloat16.*float16, float32, float64"):
+        with pytest.raises(TypeError, match=r"bfloat16.*float16, float32, float64"):
             Generator(device=gpu).uniform(torch.empty(10, dtype=torch.bfloat16, device=device))
     with pytest.raises(ValueError, match="contiguous"):
         Generator(device=gpu).uniform(torch.empty(10, device="cuda")[::2])

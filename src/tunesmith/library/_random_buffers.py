@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -20,6 +21,23 @@ VALUE_TYPES = {**{dtype: value_type for value_type, dtype in DTYPES.items()}, **
 """Value types by NumPy's and torch's names of data types."""
 
 
+DEFAULT, PER_THREAD = (0, 1), 2
+"""Handles of CUDA's default stream, and of that of the calling thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A CUDA stream by its handle, with an object that keeps it alive where the caller gave one."""
+
+    handle: int
+    owner: Any = None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the same handle is still the same stream at a later call."""
+        return self.handle in DEFAULT or (self.owner is not None and self.handle != PER_THREAD)
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """`count` elements of type `dtype`, NumPy's name: the flat host `array`, or at `address` on the GPU `selector`.
@@ -33,7 +51,7 @@ class Buffer:
     array: NDArray[Any] | None = None
     address: int = 0
     selector: str = ""
-    stream: int | None = None
+    stream: Stream | None = None
     written_on: int | None = None
 
 
@@ -51,6 +69,7 @@ def buffer_of(out: Any) -> Buffer:
     return _of_interface(interface)
 
 
+@cache
 def value_type_of(distribution: str, dtype: str) -> str:
     """Raises TypeError, naming the data types in which the distribution comes, for any other."""
     offered = [name for name, value_type in VALUE_TYPES.items() if value_type in WIDTHS[distribution]]
@@ -59,19 +78,19 @@ def value_type_of(distribution: str, dtype: str) -> str:
     return VALUE_TYPES[dtype]
 
 
-def stream_handle(stream: Any) -> int | None:
-    """The address of a CUDA stream: given itself, as torch's `cuda_stream`, or by the protocol `__cuda_stream__`."""
-    if stream is None:
+def stream_of(given: Any) -> Stream | None:
+    """A handle, or an object that has one: as torch's `cuda_stream`, or by the protocol `__cuda_stream__`."""
+    if given is None:
         return None
-    if hasattr(stream, "__index__"):
-        return operator.index(stream)
-    if hasattr(stream, "cuda_stream"):
-        return int(stream.cuda_stream)
-    if hasattr(stream, "__cuda_stream__"):
-        said = stream.__cuda_stream__
+    if hasattr(given, "__index__"):
+        return Stream(operator.index(given))
+    if hasattr(given, "cuda_stream"):
+        return Stream(int(given.cuda_stream), given)
+    if hasattr(given, "__cuda_stream__"):
+        said = given.__cuda_stream__
         _, handle = said() if callable(said) else said
-        return int(handle)
-    raise TypeError(f"stream is a {type(stream).__name__}; give a handle, or an object with __cuda_stream__")
+        return Stream(int(handle), given)
+    raise TypeError(f"stream is a {type(given).__name__}; give a handle, or an object with __cuda_stream__")
 
 
 def _of_numpy(array: NDArray[Any]) -> Buffer:
@@ -89,7 +108,7 @@ def _of_torch(torch: Any, tensor: Any) -> Buffer:
     if not tensor.is_contiguous():
         raise ValueError("out is not contiguous; fill a contiguous tensor, and copy")
     if where == "cuda":
-        stream = torch.cuda.current_stream(tensor.device).cuda_stream
+        stream = stream_of(torch.cuda.current_stream(tensor.device))
         selector = f"CUDA:{tensor.device.index}"
         return Buffer(dtype, tensor.numel(), address=tensor.data_ptr(), selector=selector, stream=stream)
     # NumPy has no name for some of torch's types; then there are no numbers of that type either.
@@ -128,5 +147,6 @@ def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> 
     return True
 
 
+@cache
 def _named(dtype: np.dtype[Any]) -> str:
     return dtype.name if dtype.isnative else f"{dtype.name} in another byte order"

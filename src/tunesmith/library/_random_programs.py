@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -9,10 +10,15 @@ from functools import cache
 from weakref import WeakKeyDictionary
 
 from tunesmith.devices import APIS, Device, Program, choose, open_device
+from tunesmith.devices._choice import SELECTOR_VARIABLE
 from tunesmith.devices.cuda import context_kept
-from tunesmith.kernels import Kernel, families
+from tunesmith.kernels import Kernel
+from tunesmith.kernels.random import CudaRandom, OpenCLRandom
 from tunesmith.records import Binary, Configuration, Module, ProblemType, Rejection, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
+
+FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
+"""Not from the registry, whose search for an operation's families loads those of every other."""
 
 _OPENING = threading.Lock()
 
@@ -70,16 +76,21 @@ def device_for(asked: Device | str | None, selector: str) -> Device:
     with _OPENING:
         if asked is None and selector:
             return _opened(selector)
-        languages = [kernel.language for kernel in families("Random")]
-        return _opened(choose(asked, languages).selector)
+        return _opened(_chosen(asked, os.environ.get(SELECTOR_VARIABLE)))
 
 
 def family_on(target: Target) -> Kernel:
     """The kernels that run there."""
-    for kernel in families("Random"):
+    for kernel in FAMILIES:
         if kernel.language in APIS[target.api].languages:
             return kernel
     raise UserError("device", f"{target.name} runs no kernels of random numbers", "`tunesmith devices` shows others")
+
+
+@cache
+def _chosen(asked: str | None, variable: str | None) -> str:
+    """Remembered, since it starts processes; `variable`, the environment's, is what it depends on besides."""
+    return choose(asked, [kernel.language for kernel in FAMILIES]).selector
 
 
 @cache

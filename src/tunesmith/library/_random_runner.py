@@ -15,16 +15,16 @@ from tunesmith.kernels.random import moved
 from tunesmith.problems.random import RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
 
-from ._random_buffers import Buffer
+from ._random_buffers import Buffer, Stream
 from ._random_position import Position
-from ._random_programs import family_on, programs_of, refuse
+from ._random_programs import Programs, family_on, programs_of, refuse
 from ._random_settings import Settings, Shapes
 
 REMEMBERED = 256
 """Requests whose plans are kept."""
 
 POISSON_ROOM = 1 << 14
-"""Bytes, at least those of any Poisson distribution's table: with room for it, engines' states never have to move."""
+"""Bytes, at least those of any Poisson distribution's table: with room for it, the workspace serves all requests."""
 
 WIDEST_VECTOR = 16
 """Bytes of the largest vector that an engine gives."""
@@ -62,15 +62,11 @@ class _Planned:
     problem: Problem
     config: Configuration
     programs: tuple[Program, ...]
-    plan: Plan
+    workspace_bytes: int
+    tables: tuple[Write, ...]
+    launch: Launch
     width: int
     values: int
-
-    @property
-    def launch(self) -> Launch:
-        (step,) = self.plan.steps
-        assert isinstance(step, Launch)
-        return step
 
 
 class Runner:
@@ -87,18 +83,19 @@ class Runner:
         self._written: dict[int, str] = {}
         self._seeded = False
         self._last: Request | None = None
+        self._used_on: Stream | None = None
         self._mark: Mark | None = None
-        self.close = weakref.finalize(self, _give_back, device, self._memory)
+        self.close = weakref.finalize(self, _give_back, device, self._programs, self._memory)
         self.close.atexit = False
 
     def fill(
-        self, request: Request, position: Position, buffer: Buffer, stream: int | None
+        self, request: Request, position: Position, buffer: Buffer, stream: Stream | None
     ) -> tuple[Position, Launched]:
         """Fill the buffer from `position` on: on a stream of the caller's, where nothing waits, or for None on our own.
 
         Returns where to go on. Raises UserError for what cannot run there, LaunchError when the device fails.
         """
-        with self._programs.lock, self._on(stream):
+        with self._programs.lock, _on(self.device, stream.handle if stream else None):
             planned = self._planned(request)
             count = buffer.count // self._settings.dimensions
             begin = position.fit_for(planned.width, self._engines)
@@ -106,10 +103,12 @@ class Runner:
                 self._wait_for_others(buffer, stream)
                 self._write_tables(planned)
                 self._bring_engines(planned, position, begin)
-                self._launch(planned, begin, count, buffer, stream)
+                self._launch(planned, begin, count, buffer, waits=stream is None)
+                self._let_others_wait()
             except BaseException:
-                # Nobody knows how far the engines got: the next call seeds them again.
+                # Nobody knows how far it got: the next call seeds engines and writes tables again.
                 self._seeded = False
+                self._written = dict.fromkeys(self._written, "")
                 raise
         self._last = request
         launch, target = planned.launch, self.device.target
@@ -121,9 +120,6 @@ class Runner:
     def reseed(self) -> None:
         """Say that the next call does not go on where the last one ended."""
         self._seeded = False
-
-    def _on(self, stream: int | None) -> AbstractContextManager[None]:
-        return _on(self.device, stream)
 
     def _planned(self, request: Request) -> _Planned:
         if request not in self._plans:
@@ -144,33 +140,48 @@ class Runner:
         problem = Problem(kind, (1, settings.dimensions)[: len(kind.indices)], (), scalars)
         programs = self._programs.of(self.device, self._kernel, config, kind)
         plan = self._kernel.plan(config, problem, target)
+        tables = tuple(step for step in plan.setup if isinstance(step, Write))
+        (launch,) = (step for step in plan.steps if isinstance(step, Launch))
         width = RandomFill.of(problem).width
-        return _Planned(request, problem, config, programs, plan, settings.words_of(width), width.values)
+        words = settings.words_of(width)
+        return _Planned(request, problem, config, programs, plan.workspace_bytes, tables, launch, words, width.values)
 
-    def _wait_for_others(self, buffer: Buffer, stream: int | None) -> None:
+    def _wait_for_others(self, buffer: Buffer, stream: Stream | None) -> None:
         """Order what follows behind our last call, and behind whoever wrote a buffer that came without a stream."""
         if not isinstance(self.device, CudaDevice):
             return
-        if self._mark:
-            self.device.follow(self._mark)
+        before, self._used_on = self._used_on, stream
+        if before and not (before.lasts and stream and before.handle == stream.handle):
+            if before.lasts:
+                with self.device.on(before.handle):
+                    self.device.record(self._marked)
+            self.device.follow(self._marked)
         if stream is None and buffer.written_on is not None:
             with self.device.on(buffer.written_on):
                 self.device.synchronize()
 
+    def _let_others_wait(self) -> None:
+        """Mark the end of the call where that cannot be done later; between short kernels it would cost time."""
+        if "workspace" not in self._memory:
+            self._used_on = None
+        elif isinstance(self.device, CudaDevice) and self._used_on and not self._used_on.lasts:
+            self.device.record(self._marked)
+
+    @property
+    def _marked(self) -> Mark:
+        self._mark = self._mark or Mark()
+        return self._mark
+
     def _write_tables(self, planned: _Planned) -> None:
         """Put into the workspace what the launch reads and is not there yet."""
-        size = planned.plan.workspace_bytes
-        if not size:
+        if not planned.workspace_bytes:
             return
-        if self._memory.get("workspace", (0, None))[0] < size:
-            self._at_least("workspace", size + POISSON_ROOM)
-            self._written.clear()
-            self._seeded = False
-        tables = [step for step in planned.plan.setup if isinstance(step, Write)]
-        missing = tuple(step for step in tables if self._written.get(step.offset) != step.digest)
+        if "workspace" not in self._memory:
+            self._at_least("workspace", planned.workspace_bytes + POISSON_ROOM)
+        missing = tuple(step for step in planned.tables if self._written.get(step.offset) != step.digest)
         if missing and not self._written:
             # Nothing runs in it yet, and the driver may want to wait before it takes over much memory.
-            with self._on(None):
+            with _on(self.device, None):
                 self._carry_out(planned, missing)
                 self.device.synchronize()
         elif missing:
@@ -207,12 +218,12 @@ class Runner:
         scratch = self._at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))
         self._enqueue(planned, begin, vectors * planned.values, scratch)
 
-    def _launch(self, planned: _Planned, begin: Position, count: int, buffer: Buffer, stream: int | None) -> None:
+    def _launch(self, planned: _Planned, begin: Position, count: int, buffer: Buffer, waits: bool) -> None:
         size = buffer.count * np.dtype(buffer.dtype).itemsize
         if buffer.array is None:
             assert isinstance(self.device, CudaDevice)
             self._enqueue(planned, begin, count, self.device.external(buffer.address, size))
-            if stream is None:
+            if waits:
                 self.device.synchronize()
             return
         problem = replace(planned.problem, sizes=(count, *planned.problem.sizes[1:]))
@@ -235,12 +246,9 @@ class Runner:
         if self._settings.engines_depend:
             start = (start + begin.vectors) % self._engines
         self._carry_out(planned, (moved(planned.launch, self._settings.generator, start, count),), out)
-        if isinstance(self.device, CudaDevice) and planned.plan.workspace_bytes:
-            self._mark = self._mark or Mark()
-            self.device.record(self._mark)
 
     def _carry_out(self, planned: _Planned, steps: tuple[Step, ...], out: Memory | None = None) -> None:
-        plan = Plan(steps, planned.plan.workspace_bytes)
+        plan = Plan(steps, planned.workspace_bytes)
         operands = {} if out is None else {"Out": out}
         _, workspace = self._memory.get("workspace", (0, None))
         self.device.prepare(plan, planned.programs, operands, workspace).enqueue()
@@ -261,7 +269,7 @@ def _on(device: Device, stream: int | None) -> AbstractContextManager[None]:
     return device.on(stream) if isinstance(device, CudaDevice) else nullcontext()
 
 
-def _give_back(device: Device, memory: dict[str, tuple[int, Memory]]) -> None:
-    with suppress(LaunchError), _on(device, None):
+def _give_back(device: Device, programs: Programs, memory: dict[str, tuple[int, Memory]]) -> None:
+    with suppress(LaunchError), programs.lock, _on(device, None):
         device.release(*(piece for _, piece in memory.values()))
     memory.clear()

@@ -14,7 +14,7 @@ from tunesmith.logic.random_table import RandomTable
 from tunesmith.problems.random.poisson import LARGEST_MEAN
 from tunesmith.records import LaunchShape, UserError
 
-from ._random_buffers import Buffer, buffer_of, stream_handle, value_type_of
+from ._random_buffers import Buffer, buffer_of, stream_of, value_type_of
 from ._random_position import Position
 from ._random_programs import device_for
 from ._random_runner import Launched, Request, Runner
@@ -117,7 +117,7 @@ class Generator:
         return self._fill(out, stream, "log_normal", mean=float(mean), stddev=_deviation(stddev))
 
     def poisson(self, out: Filled, lam: float, *, stream: Any = None) -> Filled:
-        """Fill with Poisson numbers of mean `lam`, above 0 and below 2^31, else as `uniform`."""
+        """Fill with Poisson numbers of mean `lam`, above 0 and below 2^31 (int32: 2^30), else as `uniform`."""
         mean = float(lam)
         if not 0 < mean < LARGEST_MEAN:
             raise ValueError(f"lam is {lam}; a Poisson distribution has a mean above 0 and here below 2^31")
@@ -201,16 +201,17 @@ class Generator:
     def _fill(self, out: Filled, stream: Any, distribution: str, **parameters: float) -> Filled:
         buffer = buffer_of(out)
         request = Request(distribution, value_type_of(distribution, buffer.dtype), **parameters)
-        handle = stream_handle(stream)
-        if buffer.array is not None and handle is not None:
+        asked = stream_of(stream)
+        if buffer.array is not None and asked:
             raise ValueError("out lies on the host; a stream goes with a buffer on a GPU")
+        if buffer.dtype == "int32" and request.lam >= LARGEST_MEAN / 2:
+            raise ValueError(f"lam is {request.lam}; such numbers need uint32")
         if buffer.count % self.dimensions:
             raise ValueError(f"out has {buffer.count} elements, which are no points of {self.dimensions} dimensions")
         if buffer.count:
             with self._lock:
                 runner = self._opened(buffer)
-                on = buffer.stream if handle is None else handle
-                self._position, self.launched = runner.fill(request, self._position, buffer, on)
+                self._position, self.launched = runner.fill(request, self._position, buffer, asked or buffer.stream)
         return out
 
     def _opened(self, buffer: Buffer) -> Runner:

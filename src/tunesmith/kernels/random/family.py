@@ -30,10 +30,13 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Parameter, Space, When
 
-from .programs import PROGRAMS, Workspace, tables
+from .programs import PROGRAMS, Program, Workspace, tables
 
 REGISTERS_PER_BLOCK = 65536
 """32-bit registers that one work-group can have, on every NVIDIA architecture since Maxwell."""
+
+STATIC_LOCAL_BYTES = 48 * 1024
+"""What a CUDA source may declare; more must come with the launch. Source: CUDA C++ programming guide."""
 
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
@@ -55,6 +58,8 @@ class OpenCLRandom(Kernel):
     """A generator in OpenCL C: `BlockSize` work-items in each of `GridSize` work-groups, looping over the output."""
 
     name, operation, language = "OpenCLRandom", "Random", "OpenCL"
+    quiet: tuple[str, ...] = ()
+    """Options of the compiler against warnings that say nothing here."""
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
         generator = GENERATORS[problem_type.fields.word("Generator")]
@@ -117,14 +122,20 @@ class OpenCLRandom(Kernel):
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         fields = problem_type.fields
         program = PROGRAMS[fields.word("Generator")]
-        macros = {
+        macros: dict[str, int | str] = {
             "BLOCK_SIZE": config.integer("BlockSize"),
             "DISTRIBUTION_KIND": KINDS[fields.word("Distribution")],
             "VALUE_KIND": VALUES[fields.word("ValueType")],
             **program.macros,
         }
-        options = tuple(f"-D{name}={value}" for name, value in macros.items())
+        if self._local_at_launch(program, config.integer("BlockSize")):
+            macros["LOCAL_AT_LAUNCH"] = 1
+        options = (*self.quiet, *(f"-D{name}={value}" for name, value in macros.items()))
         return (Module(self.language, _text(program.sources), program.entries, options),)
+
+    def _local_at_launch(self, program: Program, block: int) -> int:
+        """Bytes of local memory that a launch must ask for, rather than the source."""
+        return 0
 
     def plan(
         self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
@@ -133,7 +144,7 @@ class OpenCLRandom(Kernel):
         program = PROGRAMS[fill.generator.name]
         grid = (config.integer("GridSize"), fill.dimensions, 1)
         block = (config.integer("BlockSize"), 1, 1)
-        constants = tables(fill)
+        constants, shared = tables(fill), self._local_at_launch(program, block[0])
         workspace = Workspace.of(program, engines_of(config), constants)
         distribution = tuple(_distribution(fill, problem.scalars, workspace))
         setup: tuple[Write | Launch, ...] = tuple(
@@ -157,9 +168,9 @@ class OpenCLRandom(Kernel):
                 ScalarArgument(fill.seed, "uint64"),
                 ScalarArgument(fill.offset, "uint64"),
             )
-            setup = (*setup, Launch(0, "initialise", grid, block, seeding))
+            setup = (*setup, Launch(0, "initialise", grid, block, seeding, shared))
         arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *given, *distribution)
-        return Plan((Launch(0, "generate", grid, block, arguments),), workspace.size, setup)
+        return Plan((Launch(0, "generate", grid, block, arguments, shared),), workspace.size, setup)
 
     def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:
         """With as many engines as this launch has; as many values as are worth looking at, and once from the middle."""
@@ -180,6 +191,11 @@ class CudaRandom(OpenCLRandom):
     """The same source, compiled as CUDA C++ by NVRTC."""
 
     name, language = "CudaRandom", "CUDA"
+    quiet = ("--diag-suppress=177",)  # a function that this generator does not need
+
+    def _local_at_launch(self, program: Program, block: int) -> int:
+        need = program.local_bytes(block)
+        return need if need > STATIC_LOCAL_BYTES else 0
 
 
 def engines_of(config: Configuration) -> int:
@@ -194,7 +210,8 @@ def moved(launch: Launch, generator: Generator, start: int, count: int) -> Launc
     dtype = "uint32" if generator.kind is Kind.ENGINE else "uint64"
     out, _, *given = launch.arguments
     given[place - 2] = ScalarArgument(start, dtype)
-    return replace(launch, arguments=(out, ScalarArgument(count, "uint64"), *given))
+    arguments = (out, ScalarArgument(count, "uint64"), *given)
+    return Launch(launch.module, launch.entry, launch.grid, launch.work_group, arguments, launch.shared_bytes)
 
 
 _LANGUAGES = {"OpenCL": ("OpenCL",), "CUDA": ("CUDA",)}

@@ -39,7 +39,7 @@ def _powers(generator: str) -> NDArray[np.uint32]:
     matrices = np.concatenate([words, subsequences])
     if generator == "lfsr113":
         # Each component's bits concern only itself.
-        blocks = np.einsum("pcbc->pcb", matrices.reshape(-1, 4, 32, 4))
+        blocks: NDArray[np.uint32] = np.einsum("pcbc->pcb", matrices.reshape(-1, 4, 32, 4))
         return blocks.ravel()
     if generator == "xorwow":
         rows = matrices.transpose(0, 2, 1).reshape(len(matrices), -1)

@@ -20,6 +20,7 @@ typedef uint4 Words4;
 #define KERNEL __kernel __attribute__((reqd_work_group_size(BLOCK_SIZE, 1, 1))) void
 #define GLOBAL __global
 #define LOCAL_ARRAY(type, name, size) __local type name[size]
+#define LARGE_LOCAL_ARRAY LOCAL_ARRAY
 #define LOCAL __local
 #define CONSTANT __constant
 // Always: PoCL (3.1) overlooks a barrier in a function that it does not inline.
@@ -42,6 +43,7 @@ INLINE u32 float_bits(float x) { return as_uint(x); }
 INLINE float bits_float(u32 x) { return as_float(x); }
 INLINE u16 half_bits(float x) { u16 bits; vstore_half_rte(x, 0, (half *)&bits); return bits; }
 INLINE Words4 words4(u32 a, u32 b, u32 c, u32 d) { return (Words4)(a, b, c, d); }
+INLINE u32 chosen_bits(u32 mask, u32 there, u32 elsewhere) { return bitselect(elsewhere, there, mask); }
 INLINE u32 less_unless(u32 x, u32 amount, int condition) { return condition ? x : x - amount; }
 INLINE u32 scaled(u32 x, double factor) { return (u32)((double)x * factor); }
 #define HAS_SINE_UNIT 0
@@ -62,6 +64,12 @@ typedef uint4 Words4;
 #define KERNEL extern "C" __global__ void __launch_bounds__(BLOCK_SIZE)
 #define GLOBAL
 #define LOCAL_ARRAY(type, name, size) __shared__ type name[size]
+// Beyond 48 KiB local memory comes with the launch.
+#ifdef LOCAL_AT_LAUNCH
+#define LARGE_LOCAL_ARRAY(type, name, size) extern __shared__ type name[]
+#else
+#define LARGE_LOCAL_ARRAY LOCAL_ARRAY
+#endif
 #define LOCAL
 #define CONSTANT static __device__ const
 #define INLINE static __device__ __forceinline__
@@ -83,6 +91,12 @@ INLINE u32 float_bits(float x) { return __float_as_uint(x); }
 INLINE float bits_float(u32 x) { return __uint_as_float(x); }
 INLINE u16 half_bits(float x) { u16 bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); return bits; }
 INLINE Words4 words4(u32 a, u32 b, u32 c, u32 d) { return make_uint4(a, b, c, d); }
+INLINE u32 chosen_bits(u32 mask, u32 there, u32 elsewhere)
+{
+    u32 chosen;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(chosen) : "r"(mask), "r"(there), "r"(elsewhere));
+    return chosen;
+}
 INLINE u32 less_unless(u32 x, u32 amount, int condition)
 {
     asm("{ .reg .pred p; setp.eq.s32 p, %2, 0; @p sub.u32 %0, %0, %1; }" : "+r"(x) : "r"(amount), "r"(condition));

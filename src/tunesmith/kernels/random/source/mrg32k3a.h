@@ -1,4 +1,5 @@
-// MRG32k3a (L'Ecuyer, Oper. Res. 47 (1999) 159), engines 2^76 apart. State: three words of each recurrence, oldest first.
+// MRG32k3a (L'Ecuyer, Oper. Res. 47 (1999) 159), engines 2^76 apart. State: three words of each recurrence, oldest
+// first.
 
 #define M1 4294967087u
 #define M2 4294944443u

@@ -1,14 +1,14 @@
 // MT19937 (Matsumoto and Nishimura, ACM TOMACS 8 (1998) 3), a generator for every 8 work-items, which have every eighth
 // word of it; in local memory word i of a generator is in row i / 8, at its work-item i % 8.
-// State: the rows; then, the same for all engines, how many of them are used up, and for `rows.h` the words of a cut row.
+// State: the rows; then, the same for all engines, how many of them are used up, and the words of a cut row (`rows.h`).
 
 #define LANES 8
 #define ROWS 78
 #define PHASE 26
 #define STATE_WORDS (ROWS + 1)
 
-// Renews rows first ... first + 25. Words 397 = 49 rows and 5 words further and the next word of each come in; the work-
-// items of a generator are of one warp.
+// Renews rows first ... first + 25. Of each word the next one comes in, and that 397 = 49 rows and 5 words further. The
+// work-items of a generator are of one warp.
 INLINE void twist(LOCAL u32 *ring, const int first)
 {
     u32 lane = LOCAL_ID % LANES;
@@ -22,7 +22,7 @@ INLINE void twist(LOCAL u32 *ring, const int first)
         u32 upper = own[row * BLOCK_SIZE];
         u32 lower = next[(row == ROWS - 1 && lane == 7 ? -1 : row) * BLOCK_SIZE];
         u32 far = middle[(row > 28 || (row == 28 && lane >= 3) ? row - ROWS : row) * BLOCK_SIZE];
-        u32 joined = (upper & 0x80000000u) | (lower & 0x7fffffffu);
+        u32 joined = chosen_bits(0x80000000u, upper, lower);
         renewed[i] = far ^ joined >> 1 ^ (lower & 1 ? 0x9908b0dfu : 0);
     }
     WARP_BARRIER();
@@ -77,7 +77,7 @@ INLINE void seed_generator(LOCAL u32 *ring, u64 seed, u32 generator)
 // `jumps` is not looked at, nor is `offset`: there is no way to skip.
 KERNEL initialise(GLOBAL u32 *state, GLOBAL const u32 *jumps, u64 seed, u64 offset)
 {
-    LOCAL_ARRAY(u32, ring, ROWS * BLOCK_SIZE);
+    LARGE_LOCAL_ARRAY(u32, ring, ROWS * BLOCK_SIZE);
     if (LOCAL_ID % LANES == 0) seed_generator(ring + LOCAL_ID, seed, (u32)GLOBAL_ID / LANES);
     WARP_BARRIER();
     for (int row = 0; row < ROWS; ++row) state[row * GLOBAL_SIZE + GLOBAL_ID] = ring[row * BLOCK_SIZE + LOCAL_ID];
@@ -87,7 +87,7 @@ KERNEL initialise(GLOBAL u32 *state, GLOBAL const u32 *jumps, u64 seed, u64 offs
 // Every loop turn uses up what is left in local memory, then renews it.
 KERNEL generate(GLOBAL VALUE *out, u64 count, GLOBAL u32 *state, u32 start DISTRIBUTION_ARGUMENTS)
 {
-    LOCAL_ARRAY(u32, ring, ROWS * BLOCK_SIZE);
+    LARGE_LOCAL_ARRAY(u32, ring, ROWS * BLOCK_SIZE);
     Distribution distribution = DISTRIBUTION;
     Rows rows = rows_of(out, count, start);
     LOCAL u32 *own = ring + LOCAL_ID;
@@ -105,6 +105,7 @@ KERNEL generate(GLOBAL VALUE *out, u64 count, GLOBAL u32 *state, u32 start DISTR
                 if (many > rows.plain - row) many = (u32)(rows.plain - row);
                 GLOBAL VALUE *to = out + (rows.first + row * rows.engines) * OUT;
                 LOCAL u32 *from = own + used * BLOCK_SIZE;
+                u32 stride = rows.engines * OUT;
                 UNROLL_BY(4)
                 for (u32 i = 0; i < many; ++i) {
                     u32 taken[IN];
@@ -112,7 +113,7 @@ KERNEL generate(GLOBAL VALUE *out, u64 count, GLOBAL u32 *state, u32 start DISTR
                     for (int k = 0; k < IN; ++k) taken[k] = tempered(from[k * BLOCK_SIZE]);
                     Vector made = vector_of(taken, distribution);
                     store(to, &made, rows.aligned);
-                    to += (u64)rows.engines * OUT;
+                    to += stride;
                     from += IN * BLOCK_SIZE;
                 }
                 used += many * IN;

@@ -1,6 +1,6 @@
-// MTGP32 of period 2^11213 - 1 (Saito and Matsumoto, ACM TOMS 39 (2013) 12): a parameter set for every work-group of 256,
-// which makes 256 words a step.
-// State, one set after the other: x[0 ... 350]; for `rows.h` the words of a cut row; the set's parameters.
+// MTGP32 of period 2^11213 - 1 (Saito and Matsumoto, ACM TOMS 39 (2013) 12): for every work-group of 256 work-items a
+// parameter set, which gives 256 words a step.
+// State, one set after the other: x[0 ... 350]; the words of a cut row (`rows.h`); the set's parameters.
 
 #define LANES 256
 #define SIZE 351
@@ -114,8 +114,10 @@ KERNEL generate(GLOBAL VALUE *out, u64 count, GLOBAL u32 *state, u32 start DISTR
         if (row == rows.complete) save(own, x, IN);
         if (row < rows.begun || row + STEPS / IN > rows.plain) {
             Vector made = next_vector(&set, 0, distribution);
-            rewind_after(x, IN);
             store_checked(&rows, row++, &made);
+            // PoCL (3.1) lets the first work-item decide for all in a branch that a loop's barriers come right behind.
+            BARRIER();
+            rewind_after(x, IN);
             continue;
         }
         GLOBAL VALUE *to = out + (rows.first + row * rows.engines) * OUT;

@@ -1,7 +1,7 @@
 // Sobol' points in Gray-code order, of WORD_BITS bits: a row of work-groups for every dimension, `count` values each.
 //
-// Point n is the xor of the direction numbers at the bits of n ^ (n >> 1). That is linear in the bits of n, so it is also
-// the xor of one table entry for each hexadecimal digit of n; every work-group makes the tables first.
+// Point n is the xor of the direction numbers at the bits of n ^ (n >> 1). That is linear in the bits of n, so it is
+// also the xor of one table entry for each hexadecimal digit of n; every work-group makes the tables first.
 
 #if WORD_BITS == 64
 typedef u64 Word;
@@ -47,7 +47,8 @@ INLINE VALUE value_of(Word point, Distribution distribution)
 }
 
 // `out` points n ... n + many - 1, by all work-items of the dimension.
-INLINE void fill_singly(GLOBAL VALUE *out, u64 many, u64 n, LOCAL const Word *tables, Upper *upper, Distribution distribution)
+INLINE void fill_singly(GLOBAL VALUE *out, u64 many, u64 n, LOCAL const Word *tables, Upper *upper,
+                        Distribution distribution)
 {
     for (u64 i = GLOBAL_ID; i < many; i += GLOBAL_SIZE) out[i] = value_of(point_of(tables, n + i, upper), distribution);
 }

@@ -1,0 +1,120 @@
+"""How far a device's distributions are from the exact ones, over words that are hard for them and many others.
+
+A kernel of the test's own takes its words from a buffer, so that it sees those that no generator gives before long.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from opencl_runner import opencl_device
+from tunesmith.kernels.random.family import KINDS, VALUES
+from tunesmith.problems.random import DTYPES, WIDTHS, scalars_for
+from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
+from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
+from tunesmith.toolchains import TOOLCHAINS
+
+pytestmark = pytest.mark.opencl
+
+COUNT = 1 << 20
+"""Vectors."""
+
+PROBE = """
+KERNEL probe(GLOBAL VALUE *out, GLOBAL const u32 *given DISTRIBUTION_ARGUMENTS)
+{
+    u32 words[IN];
+    VALUE made[OUT];
+    for (int i = 0; i < IN; ++i) words[i] = given[GLOBAL_ID * IN + i];
+    values(words, made, DISTRIBUTION);
+    for (int i = 0; i < OUT; ++i) out[GLOBAL_ID * OUT + i] = made[i];
+}
+"""
+
+
+def made(distribution: str, value_type: str, words: NDArray[np.uint32], scalars: Configuration, bits: int = 0):  # type: ignore[no-untyped-def]
+    """The device's values of words (vectors, words of a vector), as float64; of points of so many `bits` if not 0."""
+    values = 1 if bits else WIDTHS[distribution][value_type].values
+    device, block, dtype = opencl_device(), 64, np.dtype(DTYPES[value_type])
+    folder = files("tunesmith.kernels.random") / "source"
+    source = "\n".join((folder / name).read_text() for name in ("dialect.h", "distributions.h")) + PROBE
+    macros = {"BLOCK_SIZE": block, "DISTRIBUTION_KIND": KINDS[distribution], "VALUE_KIND": VALUES[value_type]}
+    macros |= {"QUASI": 1, "WORD_BITS": bits} if bits else {}
+    module = Module("OpenCL", source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))
+    program = device.load(TOOLCHAINS["OpenCL"].compile(module, device.target))
+    real = "float64" if value_type == "double" else "float32"
+    given = tuple(ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
+    arguments = (OperandArgument("Out"), OperandArgument("Words"), *given)
+    launch = Launch(0, "probe", (len(words) // block, 1, 1), (block, 1, 1), arguments)
+    sizes = {"Words": words.nbytes, "Out": len(words) * values * dtype.itemsize}
+    buffers = {name: device.allocate(size) for name, size in sizes.items()}
+    device.write(buffers["Words"], np.ascontiguousarray(words).view(np.uint8).ravel())
+    device.prepare(Plan((launch,)), [program], buffers, None).enqueue()
+    found = device.read(buffers["Out"], sizes["Out"]).view(dtype).astype(np.float64)
+    device.release(*buffers.values())
+    return found.reshape(len(words), values)
+
+
+@cache
+def hard_words() -> NDArray[np.uint32]:
+    """All about 0, the powers of two, their sums of two, the eighths of the range; and where a logarithm is near 0."""
+    powers = 1 << np.arange(33)
+    corners = np.concatenate([powers, (powers[:, None] + powers).ravel(), np.arange(9) << 29, [3 << 30]])
+    near = corners[:, None] + np.concatenate([np.arange(-9, 10), 1 << np.arange(4, 12), -(1 << np.arange(4, 12))])
+    return np.unique(near % 2**32).astype(np.uint32)
+
+
+def words_of(width: int) -> NDArray[np.uint32]:
+    """(COUNT, width): hard ones with hard and with usual ones in the other places, and usual ones."""
+    random = np.random.default_rng(20240229)
+    words = random.integers(0, 1 << 32, (COUNT, width), np.uint32)
+    hard = hard_words()
+    for place in range(width):
+        rows = slice(place * COUNT // 8, (place + 1) * COUNT // 8)
+        words[rows, place] = np.resize(hard, COUNT // 8)
+    rows = slice(COUNT // 2, COUNT // 4 * 3)
+    words[rows] = random.choice(hard, (COUNT // 4, width))
+    return words
+
+
+def worst(found: NDArray[np.float64], expected: Values) -> tuple[float, str]:
+    """The largest error in units of the bound, and where."""
+    error = np.abs(found - expected.value)
+    ratio = np.divide(error, expected.bound, out=np.where(error == 0, 0.0, np.inf), where=expected.bound > 0)
+    place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    assert not np.isnan(ratio).any()
+    return float(ratio[place]), f"{found[place]:.17g}, exactly {expected.value[place]:.17g}, {ratio[place]:.3f} bounds off"
+
+
+FORMS = [
+    ("normal", "float", 0.0, 1.0),
+    ("normal", "double", 0.0, 1.0),
+    ("normal", "half", 0.0, 1.0),
+    ("normal", "float", 100.0, 0.25),
+    ("log_normal", "float", 0.0, 1.0),
+    ("log_normal", "double", 0.0, 1.0),
+    ("log_normal", "half", 0.25, 0.5),
+]
+
+
+@pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
+def test_normal_numbers_are_within_their_bound(distribution, value_type, mean, deviation) -> None:  # type: ignore[no-untyped-def]
+    """Those of Box and Muller, for which float64 is as good as exact if the type is not double."""
+    words = words_of(WIDTHS[distribution][value_type].words)
+    scalars = scalars_for(distribution, mean=mean, stddev=deviation)
+    ratio, where = worst(made(distribution, value_type, words, scalars), values_of(distribution, value_type, words, scalars))
+    assert ratio < 1, where
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
+def test_quantiles_are_within_their_bound(distribution, value_type, mean, deviation, bits) -> None:  # type: ignore[no-untyped-def]
+    words = words_of(bits // 32)
+    scalars = scalars_for(distribution, mean=mean, stddev=deviation)
+    found = made(distribution, value_type, words, scalars, bits)
+    ratio, where = worst(found, quasi_values_of(distribution, value_type, words.view(f"u{bits // 8}"), scalars))
+    assert ratio < 1, where
