@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from opencl_runner import opencl_device, programs
 from tunesmith.bench._verify import Case, verify
-from tunesmith.kernels import KERNELS
+from tunesmith.devices import Program
+from tunesmith.kernels import KERNELS, Kernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.random import GENERATORS, Kind, RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, Plan, Problem, ScalarArgument, Value
@@ -68,27 +69,31 @@ def problem(
     return Problem(random_type(generator, distribution, value_type, dynamic=True), sizes, scalars=chosen)
 
 
+def loaded(asked: Problem, shape: Shape, family: Kernel = FAMILY) -> list[Program]:
+    """The programs, one for all grids."""
+    return programs(family, replace(shape, grid=1).config, asked.type, opencl_device().target)
+
+
 def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1) -> NDArray[np.generic]:
     """The values, written to element `at` behind an aligned address; all around must stay as it was.
 
     With `calls` above 1, the plan is carried out so many times after one setup, into one place after the other.
     """
-    device, config = opencl_device(), shape.config
-    wanted = RandomFill.of(asked)
+    device, wanted = opencl_device(), RandomFill.of(asked)
     total, size = wanted.count * wanted.dimensions, np.dtype(wanted.dtype).itemsize
     storage = np.full(2 * GUARD + (at + max(calls * total, 1)) * size + GUARD, GUARD_BYTE, np.uint8)
     first = GUARD + -storage.ctypes.data % GUARD + at * size
-    plan = FAMILY.plan(config, asked, device.target)
-    loaded = programs(FAMILY, config, asked.type, device.target)
+    plan = FAMILY.plan(shape.config, asked, device.target)
+    made = loaded(asked, shape)
     workspace = device.allocate(plan.workspace_bytes)
     buffers = [workspace]
-    device.prepare(plan.preparation, loaded, {}, workspace).enqueue()
+    device.prepare(plan.preparation, made, {}, workspace).enqueue()
     for call in range(calls):
         begin = first + call * total * size
         out = device.wrap(storage[begin : begin + max(total, 1) * size].view(wanted.dtype))
         if out is None:
             pytest.skip(f"{device.target.name} does not work on host arrays")
-        device.prepare(plan, loaded, {"Out": out}, workspace).enqueue()
+        device.prepare(plan, made, {"Out": out}, workspace).enqueue()
         buffers.append(out)
     device.synchronize()
     device.release(*buffers)
@@ -100,7 +105,7 @@ def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1) -> NDArray[n
 
 
 def mistakes(asked: Problem, values: NDArray[np.generic]) -> list[str]:
-    """What differs from the reference; it covers every value of up to 2048 vectors."""
+    """What differs from the reference; it covers all values of up to 2048 vectors, and samples more."""
     expected = OPERATION.reference(asked, {})["Out"]
     got = values[expected.where]
     is_exact = expected.value.dtype.kind == "u"
@@ -110,23 +115,20 @@ def mistakes(asked: Problem, values: NDArray[np.generic]) -> list[str]:
     return [f"[{expected.where[0][i]}] is {got[i]}, expected {expected.value[i]}" for i in places]
 
 
-def case_of(asked: Problem) -> Case:
-    return Case(OPERATION.operands(asked), {}, OPERATION.reference(asked, {}))
-
-
 def verified(
     asked: Problem,
     shape: Shape,
     planned: Callable[[Problem], Problem] = lambda check: check,
     patched: Callable[[Plan], Plan] = lambda plan: plan,
+    family: Kernel = FAMILY,
 ) -> list[str]:
     """What the checks of a tuning run find, in plans that may be those of another problem, or changed."""
     device = opencl_device()
-    loaded = programs(FAMILY, shape.config, asked.type, device.target)
     found = []
-    for check in FAMILY.checks(shape.config, asked, ()):
+    for check in family.checks(shape.config, asked, ()):
         case = Case(OPERATION.operands(check), {}, OPERATION.reference(check, {}))
-        wrong = verify(device, loaded, patched(FAMILY.plan(shape.config, planned(check), device.target)), case)
+        plan = patched(family.plan(shape.config, planned(check), device.target))
+        wrong = verify(device, loaded(asked, shape, family), plan, case)
         found += [f"{wrong.reason}: {wrong.detail}"] if wrong else []
     return found
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from random_runner import SEED, Shape, fill, mistakes, problem, small, verified
+from tunesmith.kernels.random import OpenCLRandom
 from tunesmith.problems.random import GENERATORS, WIDTHS, Kind
+from tunesmith.records import Configuration, Module, ProblemType
 
 BLOCKS = (1, 8, 32, 64, 96, 128, 160, 192, 256, 320, 640, 1024)
 """Powers of two, other multiples of a sub-group of 32, and less than one."""
@@ -17,8 +20,23 @@ MOST_WORK_ITEMS = 1 << 16
 """PoCL compiles a kernel once more for a launch of so many."""
 
 
+class Unoptimised(OpenCLRandom):
+    """Three times as fast to compile."""
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        made = super().modules(config, problem_type)
+        return tuple(replace(module, options=(*module.options, "-cl-opt-disable")) for module in made)
+
+
+UNOPTIMISED = Unoptimised()
+
+
 def offered(generator: str, distribution: str, value_type: str) -> list[str]:
     return verified(problem(generator, distribution, value_type, 5000), small(generator))
+
+
+def offered_unoptimised(generator: str, distribution: str, value_type: str) -> list[str]:
+    return verified(problem(generator, distribution, value_type, 5000), small(generator), family=UNOPTIMISED)
 
 
 def legal(generator: str, blocks: Iterable[int], grids: Iterable[int]) -> list[Shape]:
@@ -28,7 +46,8 @@ def legal(generator: str, blocks: Iterable[int], grids: Iterable[int]) -> list[S
 
 def under_launches(generator: str, distribution: str, value_type: str, many: int) -> list[str]:
     """Which of `many` launches give other bytes than the smallest, which is compared with the reference."""
-    shapes = legal(generator, BLOCKS, range(1, 129))
+    is_first = generator == "philox4_32_10" or GENERATORS[generator].kind is Kind.QUASI
+    shapes = legal(generator, BLOCKS if is_first else BLOCKS[::2], range(1, 129))
     asked = problem(generator, distribution, value_type, 100_003, dimensions=2)
     first = fill(asked, shapes[0])
     chosen = [shapes[i] for i in np.random.default_rng(SEED).permutation(len(shapes))[:many]]
@@ -75,12 +94,21 @@ def offset(generator: str) -> list[str]:
 
 
 def seeded(generator: str) -> list[str]:
-    """Short ones, long ones, ones with halves that are zero or alike, and those that would leave recurrences at zero."""
+    """Short and long ones, with halves that are zero or alike, and those that would leave recurrences at zero."""
     seeds = [0, 1, 7, 2**31 - 1, 2**32 - 209, 2**32 - 22853, 2**32 - 1, 2**32, 2**63, 2**64 - 1, (2**32 - 209) << 31]
     found = []
     for seed in [*seeds, 0x55555555, 0xAAAAAAAA << 32, 0xAAAAAAAA55555555, 0x1234567812345678]:
         asked = problem(generator, "uniform", "unsigned_int", 1000, seed=seed)
         found += [f"{seed}: {one}" for one in mistakes(asked, fill(asked, small(generator)))]
+    return found
+
+
+def poisson(generator: str) -> list[str]:
+    """Means with a table of any size, up to the largest, and those for which a rounded normal number does."""
+    found = []
+    for lam in (1e-6, 0.5, 31.9, 32.0, 1000.0, 3999.0, 4000.0, 4000.5, 5000.0, 1e6, 2e9):
+        asked = problem(generator, "poisson", "unsigned_int", 2000, **{"lambda": lam})
+        found += [f"{lam}: {one}" for one in mistakes(asked, fill(asked, small(generator)))]
     return found
 
 

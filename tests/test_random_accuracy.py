@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cuda_runner import cuda_device, toolchain
 from opencl_runner import opencl_device
+from tunesmith.devices import Device
 from tunesmith.kernels.random.family import KINDS, VALUES
 from tunesmith.problems.random import DTYPES, WIDTHS, scalars_for
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS
-
-pytestmark = pytest.mark.opencl
 
 COUNT = 1 << 20
 """Vectors."""
@@ -36,16 +36,34 @@ KERNEL probe(GLOBAL VALUE *out, GLOBAL const u32 *given DISTRIBUTION_ARGUMENTS)
 """
 
 
-def made(distribution: str, value_type: str, words: NDArray[np.uint32], scalars: Configuration, bits: int = 0):  # type: ignore[no-untyped-def]
-    """The device's values of words (vectors, words of a vector), as float64; of points of so many `bits` if not 0."""
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("OpenCL", marks=pytest.mark.opencl), pytest.param("CUDA", marks=pytest.mark.gpu)],
+)
+def device(request: pytest.FixtureRequest) -> Device:
+    if request.param == "OpenCL":
+        return opencl_device()
+    toolchain("CUDA")
+    return cuda_device()
+
+
+def made(  # type: ignore[no-untyped-def]
+    device: Device,
+    distribution: str,
+    value_type: str,
+    words: NDArray[np.uint32],
+    scalars: Configuration,
+    bits: int = 0,
+):
+    """Values of words (vectors, words of a vector), as float64; of points of so many `bits` if these are not 0."""
     values = 1 if bits else WIDTHS[distribution][value_type].values
-    device, block, dtype = opencl_device(), 64, np.dtype(DTYPES[value_type])
+    block, dtype, language = 64, np.dtype(DTYPES[value_type]), device.target.api
     folder = files("tunesmith.kernels.random") / "source"
     source = "\n".join((folder / name).read_text() for name in ("dialect.h", "distributions.h")) + PROBE
     macros = {"BLOCK_SIZE": block, "DISTRIBUTION_KIND": KINDS[distribution], "VALUE_KIND": VALUES[value_type]}
     macros |= {"QUASI": 1, "WORD_BITS": bits} if bits else {}
-    module = Module("OpenCL", source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))
-    program = device.load(TOOLCHAINS["OpenCL"].compile(module, device.target))
+    module = Module(language, source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))
+    program = device.load(TOOLCHAINS[language].compile(module, device.target))
     real = "float64" if value_type == "double" else "float32"
     given = tuple(ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
     arguments = (OperandArgument("Out"), OperandArgument("Words"), *given)
@@ -87,7 +105,9 @@ def worst(found: NDArray[np.float64], expected: Values) -> tuple[float, str]:
     ratio = np.divide(error, expected.bound, out=np.where(error == 0, 0.0, np.inf), where=expected.bound > 0)
     place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     assert not np.isnan(ratio).any()
-    return float(ratio[place]), f"{found[place]:.17g}, exactly {expected.value[place]:.17g}, {ratio[place]:.3f} bounds off"
+    return float(
+        ratio[place]
+    ), f"{found[place]:.17g}, exactly {expected.value[place]:.17g}, {ratio[place]:.3f} bounds off"
 
 
 FORMS = [
@@ -102,19 +122,20 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
-def test_normal_numbers_are_within_their_bound(distribution, value_type, mean, deviation) -> None:  # type: ignore[no-untyped-def]
-    """Those of Box and Muller, for which float64 is as good as exact if the type is not double."""
+def test_normal_numbers_are_within_their_bound(device, distribution, value_type, mean, deviation) -> None:  # type: ignore[no-untyped-def]
+    """Those of Box and Muller. In float64 they are as good as exact, unless a double's own errors are in question."""
     words = words_of(WIDTHS[distribution][value_type].words)
     scalars = scalars_for(distribution, mean=mean, stddev=deviation)
-    ratio, where = worst(made(distribution, value_type, words, scalars), values_of(distribution, value_type, words, scalars))
+    found = made(device, distribution, value_type, words, scalars)
+    ratio, where = worst(found, values_of(distribution, value_type, words, scalars))
     assert ratio < 1, where
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
-def test_quantiles_are_within_their_bound(distribution, value_type, mean, deviation, bits) -> None:  # type: ignore[no-untyped-def]
+def test_quantiles_are_within_their_bound(device, distribution, value_type, mean, deviation, bits) -> None:  # type: ignore[no-untyped-def]
     words = words_of(bits // 32)
     scalars = scalars_for(distribution, mean=mean, stddev=deviation)
-    found = made(distribution, value_type, words, scalars, bits)
+    found = made(device, distribution, value_type, words, scalars, bits)
     ratio, where = worst(found, quasi_values_of(distribution, value_type, words.view(f"u{bits // 8}"), scalars))
     assert ratio < 1, where

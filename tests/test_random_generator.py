@@ -251,7 +251,6 @@ def test_engines_follow_the_table_in_the_dynamic_ordering_only(device):
         ("xorwow", "default", (64, 4), "ordering"),
         ("mt19937", "dynamic", (65, 1), "engines"),
         ("mtgp32", "dynamic", (128, 2), "work-group size"),
-        ("sobol32", "quasi", (96, 1), "power of two"),
         ("philox4_32_10", "default", (1 << 20, 1), "work-group size"),
     ],
 )

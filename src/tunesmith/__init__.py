@@ -14,11 +14,15 @@ __version__ = "0.1.0"
 
 __all__ = ["UserError", "load", "tune"]
 
+_MODULES = ("random",)
+
 _PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library", "tune": "tunesmith.session"}
 
 
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used, so that `import tunesmith` costs next to nothing."""
+    if name in _MODULES:
+        return import_module(f"tunesmith.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

@@ -72,6 +72,7 @@ def _of_gpu(target: Target, ours: Sequence[int]) -> Health:
 
 def _handle(nvml: Any, target: Target) -> Any:
     """By the bus, since CUDA's numbering is not the library's."""
+    call("cuInit", 0)
     ordinal = int(target.selector.partition(":")[2])
     bus = call("cuDeviceGetPCIBusId", 32, call("cuDeviceGet", ordinal))
     return nvml.nvmlDeviceGetHandleByPciBusId(bytes(bus).split(b"\0")[0])

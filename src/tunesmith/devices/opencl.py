@@ -58,17 +58,22 @@ class _Memory:
     """Where it is a host array's memory: how much of it the host reads once it is released."""
 
 
+SPARE = 16
+"""Kernel objects of an entry that wait for another launch like their last."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     """A built program with the facts of its entries, and kernel objects that no prepared plan uses any more.
 
     PyOpenCL takes about half a millisecond to make a kernel object and 3 us to set an argument, so a library that binds
-    new arrays at every call uses the objects again: those of the same launch have all but their memory set.
+    new arrays at every call uses the objects again: those of the same launch have all but their memory set. Of each
+    entry, SPARE objects are kept for the launches they were made for; with more launches, the oldest change theirs.
     """
 
     program: Any
     facts: Mapping[str, CompiledFacts]
-    free: dict[Launch, list[Any]]
+    free: dict[str, list[tuple[Launch, Any]]]
 
 
 class OpenCL(Api):
@@ -246,15 +251,18 @@ class _Binding:
     def __init__(self, device: OpenCLDevice, operands: Mapping[str, _Memory], workspace: _Memory | None) -> None:
         self._device, self._operands, self._workspace = device, operands, workspace
         self.used: list[Any] = []
-        self.kernels: list[tuple[list[Any], Any]] = []
+        self.kernels: list[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]] = []
 
     def kernel(self, loaded: _Loaded, launch: Launch) -> tuple[Any, bool]:
-        """A kernel object for this plan alone, since it holds its arguments; and whether it has none yet."""
-        free = loaded.free.setdefault(launch, [])
-        is_new = not free
-        kernel = cl.Kernel(loaded.program, launch.entry) if is_new else free.pop()
-        self.kernels.append((free, kernel))
-        return kernel, is_new
+        """A kernel object for this plan alone, since it holds its arguments; and whether all of them must be set."""
+        free = loaded.free.setdefault(launch.entry, [])
+        place = next((place for place, (last, _) in enumerate(free) if last == launch), None)
+        if place is not None:
+            kernel = free.pop(place)[1]
+        else:
+            kernel = free.pop(0)[1] if len(free) >= SPARE else cl.Kernel(loaded.program, launch.entry)
+        self.kernels.append((free, (launch, kernel)))
+        return kernel, place is None
 
     def operand(self, name: str) -> Any:
         self.used.append(self._operands[name].handle)
@@ -299,7 +307,7 @@ class _Prepared(Prepared):
             raise _refused(error, poisoned=False) from error
 
 
-def _give_back(kernels: Sequence[tuple[list[Any], Any]]) -> None:
+def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]]) -> None:
     for free, kernel in kernels:
         free.append(kernel)
 

@@ -32,6 +32,11 @@ class Matrix:
         pairs = (LaunchShape(block, grid) for grid in self.grids for block in self.blocks)
         return tuple(shape for shape in pairs if shape.threads >= self.min_threads)
 
+    def shared_by(self, dimensions: int) -> Matrix:
+        """The same number of work-groups dealt to so many dimensions."""
+        grids = sorted({max(1, grid // dimensions) for grid in self.grids})
+        return Matrix(self.blocks, tuple(grids), max(1, self.min_threads // dimensions))
+
     def beyond(self, chosen: Iterable[LaunchShape]) -> Matrix:
         """With a grid size more on each edge of the grids that a chosen shape lies on; itself where none does.
 

@@ -37,7 +37,7 @@ from tunesmith.store import RunEnd, RunStart, RunState, Store
 from . import events
 from ._health import HealthWatch
 from ._judge import FamilyJudge
-from ._random_space import matrix_for
+from ._random_space import Matrix, matrix_for
 from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
 from ._run import CACHE, STORE
 
@@ -197,7 +197,7 @@ class _Tuner:
     def tune(self, generator: Generator, problems: Mapping[ProblemType, Sequence[Problem]]) -> None:
         began = time.monotonic()
         task = self.task
-        matrix = matrix_for(self.outcome.target, task.blocks, task.grids, task.min_threads)
+        matrix = _matrix(task, generator, self.outcome.target)
         default = _default(generator)
         done: set[LaunchShape] = set()
         for growth in range(MOST_GROWTH + 1):
@@ -297,7 +297,13 @@ def _sized(task: RandomTask, generator: Generator, kind: ProblemType) -> Iterato
 def _shapes(task: RandomTask, problem: Problem, target: Target) -> tuple[LaunchShape, ...]:
     """What is tried on a problem at first."""
     generator = GENERATORS[problem.type.fields.word("Generator")]
-    return (_default(generator), *matrix_for(target, task.blocks, task.grids, task.min_threads).shapes())
+    return (_default(generator), *_matrix(task, generator, target).shapes())
+
+
+def _matrix(task: RandomTask, generator: Generator, target: Target) -> Matrix:
+    """What is tried at first; a quasi generator's grid sizes are those of one of its dimensions."""
+    matrix = matrix_for(target, task.blocks, task.grids, task.min_threads)
+    return matrix.shared_by(task.dimensions) if generator.kind is Kind.QUASI else matrix
 
 
 def _wanted(task: RandomTask, kind: ProblemType, shape: LaunchShape) -> bool:

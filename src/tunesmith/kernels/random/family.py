@@ -38,6 +38,10 @@ REGISTERS_PER_BLOCK = 65536
 STATIC_LOCAL_BYTES = 48 * 1024
 """What a CUDA source may declare; more must come with the launch. Source: CUDA C++ programming guide."""
 
+STORES_OF_A_WORK_ITEM = 4
+GRID_LIMIT = 2**31 - 1
+"""Work-groups of one launch along x. Source: CUDA C++ programming guide, technical specifications."""
+
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
 
@@ -77,7 +81,7 @@ class OpenCLRandom(Kernel):
                     "GridSize",
                     generator.default_grid,
                     (64, 128, 256, 512, 1024, 2048),
-                    "Work-groups (rocRAND's blocks); of a Sobol generator, in each dimension.",
+                    "Work-groups (rocRAND's blocks); of a Sobol generator in each dimension, and at most so many.",
                     When.LAUNCH,
                     accepts="positive integer",
                 ),
@@ -86,7 +90,7 @@ class OpenCLRandom(Kernel):
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         generator = GENERATORS[problem_type.fields.word("Generator")]
-        block, engines = config.integer("BlockSize"), engines_of(config)
+        block = config.integer("BlockSize")
         if self.language not in _LANGUAGES.get(target.api, ()):
             yield Rejection("device API", f"{target.name} is reached by {target.api}, which runs no {self.language}")
         if block > target.max_work_group_size:
@@ -97,8 +101,6 @@ class OpenCLRandom(Kernel):
             yield Rejection("double precision", f"{target.name} does not compute in double precision")
         if (need := program.local_bytes(block)) > target.local_memory_bytes:
             yield Rejection("local memory", f"{need} bytes, the device has {target.local_memory_bytes}")
-        if generator.kind is Kind.QUASI and engines & (engines - 1):
-            yield Rejection("power of two", f"{engines} work-items do not stride over a Sobol sequence")
         if generator.kind is Kind.ENGINE:
             yield from _wrong_engines(config, problem_type)
 
@@ -142,8 +144,8 @@ class OpenCLRandom(Kernel):
     ) -> Plan:
         fill = RandomFill.of(problem)
         program = PROGRAMS[fill.generator.name]
-        grid = (config.integer("GridSize"), fill.dimensions, 1)
         block = (config.integer("BlockSize"), 1, 1)
+        grid = (min(config.integer("GridSize"), _most_groups(fill, block[0])), fill.dimensions, 1)
         constants, shared = tables(fill), self._local_at_launch(program, block[0])
         workspace = Workspace.of(program, engines_of(config), constants)
         distribution = tuple(_distribution(fill, problem.scalars, workspace))
@@ -212,6 +214,15 @@ def moved(launch: Launch, generator: Generator, start: int, count: int) -> Launc
     given[place - 2] = ScalarArgument(start, dtype)
     arguments = (out, ScalarArgument(count, "uint64"), *given)
     return Launch(launch.module, launch.entry, launch.grid, launch.work_group, arguments, launch.shared_bytes)
+
+
+def _most_groups(fill: RandomFill, block: int) -> int:
+    """Work-groups that have work. In one of a Sobol generator every work-item should have several stores of 16 bytes
+    to make, since a group begins with making tables; how many there are changes no number."""
+    if fill.generator.kind is not Kind.QUASI:
+        return GRID_LIMIT
+    stores = fill.count * np.dtype(fill.dtype).itemsize // 16
+    return max(1, -(-stores // (STORES_OF_A_WORK_ITEM * block)))
 
 
 _LANGUAGES = {"OpenCL": ("OpenCL",), "CUDA": ("CUDA",)}

@@ -18,7 +18,7 @@ ALIGNMENT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`sources` behind the dialect and the distributions, with `macros`; what engines and a work-group need in bytes."""
+    """`sources` behind the dialect and the distributions, with `macros`; bytes that engines and a work-group need."""
 
     sources: tuple[str, ...]
     macros: Mapping[str, str | int] = field(default_factory=dict)

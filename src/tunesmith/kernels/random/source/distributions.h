@@ -128,73 +128,86 @@ INLINE void pair_of_normals(const u32 *words, REAL *pair)
 }
 #endif
 
-// ---- normal: the inverse of its distribution function (Wichura 1988, algorithm AS 241) ----
+// ---- normal: the inverse of its distribution function ----
+//
+// With x = 2 p - 1 the quantile of p is x G(W), W = -ln(1 - x^2) = -ln(4 p (1 - p)), and G is smooth: a polynomial in W
+// in the middle, in sqrt(W) in the tails (the idea is Giles's, "Approximating the erfinv function", GPU Computing Gems
+// 2010; the polynomials interpolate G at Chebyshev points, within 1.6e-7 in single and 1.8e-15 in double precision).
 
-INLINE float horner3(float x, float a, float b, float c, float d) { return fused(fused(fused(d, x, c), x, b), x, a); }
+#define POLYNOMIAL(REAL, terms) \
+    REAL sum = terms[0]; \
+    UNROLL \
+    for (int i = 1; i < (int)(sizeof(terms) / sizeof(REAL)); ++i) sum = fused(sum, at, terms[i]); \
+    return sum;
 
-// `tail` is the probability beyond the value, at most a half: the value is negative or 0, good to about 1e-7.
-INLINE float lower_quantile_float(float tail)
+INLINE float quantile_middle_float(float at)
 {
-    float q = tail - 0.5f;
-    if (q >= -0.425f) {
-        float r = fused(-q, q, 0.180625f);
-        return q * horner3(r, 3.3871327179f, 50.434271938f, 159.29113202f, 59.109374720f)
-                 / horner3(r, 1.0f, 17.895169469f, 78.757757664f, 67.187563600f);
-    }
-    float r = square_root(0.5f * minus_two_log(tail));
-    if (r <= 5.0f) {
-        r -= 1.6f;
-        return -horner3(r, 1.4234372777f, 2.7568153900f, 1.3067284816f, 0.17023821103f)
-               / fused(fused(0.12021132975f, r, 0.73700164250f), r, 1.0f);
-    }
-    r -= 5.0f;
-    return -horner3(r, 6.6579051150f, 3.0812263860f, 0.42868294337f, 0.017337203997f)
-           / fused(fused(0.012258202635f, r, 0.24197894225f), r, 1.0f);
+    const float terms[] = {
+        3.19696803e-8f, 4.83978825e-7f, -4.88579604e-6f, -6.19474573e-6f, 0.000308741177f, -0.00177308282f,
+        -0.0059076601f, 0.348802717f, 2.12331347f};
+    POLYNOMIAL(float, terms)
 }
 
+INLINE float quantile_tail_float(float at)
+{
+    const float terms[] = {
+        -2.6791639e-5f, 4.09902709e-5f, 0.000116774555f, -0.000391645889f, 0.0006228088f, -0.000943571351f,
+        0.00158066593f, -0.00297325354f, 0.00469559728f, 1.42457058f, 4.70716534f};
+    POLYNOMIAL(float, terms)
+}
+
+// Of the middle of the interval that a word stands for; symmetric.
 INLINE float quantile_of_word(u32 word)
 {
-    u32 nearer = word >> 31 ? ~word : word;
-    float value = lower_quantile_float(fused((float)nearer, TWO_POW_MINUS_32, 0.5f * TWO_POW_MINUS_32));
-    return word >> 31 ? -value : value;
+    float x = fused((float)(i32)(word ^ 0x80000000u), 2.0f * TWO_POW_MINUS_32, TWO_POW_MINUS_32);
+    float tail = fused((float)(word >> 31 ? ~word : word), TWO_POW_MINUS_32, 0.5f * TWO_POW_MINUS_32);
+    float w = 0.5f * minus_two_log(4.0f * tail * (1.0f - tail));
+    return x * (w < 5.0f ? quantile_middle_float(w - 2.5f) : quantile_tail_float(square_root(w) - 3.4930339887498948f));
 }
 
 #if VALUE_KIND == DOUBLE
-INLINE double horner7(double x, double a, double b, double c, double d, double e, double f, double g, double h)
+INLINE double quantile_middle(double at)
 {
-    return fused(fused(fused(fused(fused(fused(fused(h, x, g), x, f), x, e), x, d), x, c), x, b), x, a);
+    const double terms[] = {
+        -3.3408952670514295e-22, -2.3740870632137201e-19, 1.5595624147452077e-18, 1.5734249840893945e-17,
+        -1.8253287748806958e-16, 3.0645931900798469e-17, 9.3082904605786835e-15, -5.7352214440419984e-14,
+        -1.1464455824953868e-13, 3.7244339363308474e-12, -1.8352963862456958e-11, -7.6585912051110316e-11,
+        1.4866499261231771e-9, -5.8161415131622491e-9, -4.1111735078272622e-8, 5.9888942942563181e-7,
+        -1.9310650328765146e-6, -1.9632852817479085e-5, 0.00026408204954264024, -0.0010475115695030075,
+        -0.0085328991772675704, 0.33963495870114085, 2.3386207100265933};
+    POLYNOMIAL(double, terms)
 }
 
-// The same, good to about 1e-16.
-INLINE double lower_quantile_double(double tail)
+INLINE double quantile_tail(double at)
 {
-    double q = tail - 0.5;
-    if (q >= -0.425) {
-        double r = fused(-q, q, 0.180625);
-        return q * horner7(r, 3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427,
-                           13731.693765509461125, 45921.953931549871457, 67265.770927008700853,
-                           33430.575583588128105, 2509.0809287301226727)
-                 / horner7(r, 1.0, 42.313330701600911252, 687.18700749205790830, 5394.1960214247511077,
-                           21213.794301586595867, 39307.895800092710610, 28729.085735721942674,
-                           5226.4952788528545610);
-    }
-    double r = square_root(-log(tail));
-    if (r <= 5.0) {
-        r -= 1.6;
-        return -horner7(r, 1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550,
-                        3.64784832476320460504, 1.27045825245236838258, 0.241780725177450611770,
-                        0.0227238449892691845833, 7.74545014278341407640e-4)
-               / horner7(r, 1.0, 2.05319162663775882187, 1.67638483018380384940, 0.689767334985100004550,
-                         0.148103976427480074590, 0.0151986665636164571966, 5.47593808499534494600e-4,
-                         1.05075007164441684324e-9);
-    }
-    r -= 5.0;
-    return -horner7(r, 6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580,
-                    0.296560571828504891230, 0.0265321895265761230930, 1.24266094738807843860e-3,
-                    2.71155556874348757815e-5, 2.01033439929228813265e-7)
-           / horner7(r, 1.0, 0.599832206555887937690, 0.136929880922735805310, 0.0148753612908506148525,
-                     7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
-                     2.04426310338993978564e-15);
+    const double terms[] = {
+        -5.4179086497286948e-10, 1.2829675534728861e-7, -3.7987156169677647e-7, 2.5914049149097859e-8,
+        2.1154178620497005e-6, -5.6765774349593466e-6, 4.1399294837569928e-6, 1.7642799936726544e-5,
+        -6.6919919936233994e-5, 9.656934757201043e-5, 3.398547982401634e-5, -0.00050209887399882296,
+        0.0013481547306223936, -0.0023875821885560206, 0.0035234312043213086, -0.0053050099466861389,
+        0.0075956202039890411, 1.421650865810257, 4.3612728551653304};
+    POLYNOMIAL(double, terms)
+}
+
+INLINE double quantile_far_tail(double at)
+{
+    const double terms[] = {
+        -2.9620890967478303e-12, 3.788068059671561e-11, -1.544013977969632e-10, 3.2367267934429073e-10,
+        -5.3859212662890035e-10, 1.1048441436135804e-9, -2.5897011039880149e-9, 7.4090098850034841e-9,
+        -3.076477269791552e-8, 1.5357166193242612e-7, -7.8053023856573181e-7, 3.8185416532385811e-6,
+        -1.7367672534489341e-5, 6.8707023029867254e-5, -0.00018289832167440246, -0.0004471223558979251,
+        1.4285480665775876, 7.3588410333253637};
+    POLYNOMIAL(double, terms)
+}
+
+INLINE double quantile_of_long_word(u64 word)
+{
+    double x = fused((double)(i64)(word ^ 1ul << 63), 2.0 * TWO_POW_MINUS_64, TWO_POW_MINUS_64);
+    double tail = ((double)(word >> 63 ? ~word : word) + 0.5) * TWO_POW_MINUS_64;
+    double w = -log(4.0 * tail * (1.0 - tail));
+    if (w < 6.25) return x * quantile_middle(w - 3.125);
+    double root = square_root(w);
+    return x * (root < 4.0 ? quantile_tail(root - 3.25) : quantile_far_tail(root - 5.35));
 }
 #endif
 #endif
@@ -358,10 +371,7 @@ INLINE void values(const u32 *words, VALUE *out, Distribution distribution)
 #if !defined(QUASI)
     pair_of_normals(words, normals);
 #elif VALUE_KIND == DOUBLE
-    u64 word = WORD_BITS == 64 ? joined(words) : (u64)words[0] << 32 | 0x80000000u;
-    u64 nearer = word >> 63 ? ~word : word;
-    double value = lower_quantile_double(((double)nearer + 0.5) * TWO_POW_MINUS_64);
-    normals[0] = word >> 63 ? -value : value;
+    normals[0] = quantile_of_long_word(WORD_BITS == 64 ? joined(words) : (u64)words[0] << 32 | 0x80000000u);
 #else
     normals[0] = quantile_of_word(words[IN - 1]);
 #endif
