@@ -250,6 +250,8 @@ def test_engines_follow_the_table_in_the_dynamic_ordering_only(device):
         ("lfsr113", "dynamic", (96, 4), "duplicate streams"),
         ("xorwow", "default", (64, 4), "ordering"),
         ("mt19937", "dynamic", (65, 1), "engines"),
+        ("mt19937", "dynamic", (12, 2), "share a state"),
+        ("xorwow", "dynamic", (1024, 20000), "there are streams for 16777216"),
         ("mtgp32", "dynamic", (128, 2), "work-group size"),
         ("philox4_32_10", "default", (1 << 20, 1), "work-group size"),
     ],

@@ -80,8 +80,8 @@ FORMS = {
 
 @for_tasks([(tasks.under_launches, g, *FORMS[g], 50) for g in [*OF_KIND[Kind.COUNTER], *OF_KIND[Kind.QUASI]]])
 def test_numbers_do_not_depend_on_the_launch(task: Task, found: dict[Task, Future[list[str]]]) -> None:
-    """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 12 of work-groups, or half of these where the
-    driver is that of a generator for which all are tried."""
+    """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 12 of work-groups, or half of these where
+    the driver is that of a generator for which all are tried."""
     assert found[task].result() == []
 
 

@@ -27,7 +27,7 @@ def rejections(generator: str, shape: LaunchShape) -> Iterator[Rejection]:
         yield Rejection("block", f"a block of {generator} has {rule.block} threads")
     if rule.power_of_two and shape.threads & (shape.threads - 1):
         yield Rejection("threads are no power of two", "some threads would share an engine, and streams repeat")
-    if shape.threads % rule.engines_multiple:
-        yield Rejection("threads", f"{generator} needs a multiple of {rule.engines_multiple} threads")
+    if shape.block % rule.block_multiple:
+        yield Rejection("threads", f"{generator} needs blocks of a multiple of {rule.block_multiple} threads")
     if rule.most_engines is not None and shape.threads > rule.most_engines:
         yield Rejection("threads", f"{generator} has {rule.most_engines} engines at most")

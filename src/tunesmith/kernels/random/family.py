@@ -236,12 +236,13 @@ def _wrong_engines(config: Configuration, problem_type: ProblemType) -> Iterator
         yield Rejection("ordering", detail)
     if generator.power_of_two and engines & (engines - 1):
         yield Rejection("duplicate streams", f"{engines} engines are no power of two: some would share a stream")
-    if engines % generator.engines_multiple:
-        yield Rejection("engines", f"{engines} engines are no multiple of {generator.engines_multiple}")
-    if generator.most_engines and engines > generator.most_engines:
-        yield Rejection("engines", f"{engines} engines, there are streams for {generator.most_engines}")
     if generator.block and block != generator.block:
         yield Rejection("work-group size", f"{block} work-items, this generator has {generator.block}")
+    elif block % generator.block_multiple:
+        detail = f"{block} work-items of a work-group, where {generator.block_multiple} each share a state"
+        yield Rejection("engines", detail)
+    if generator.most_engines and engines > generator.most_engines:
+        yield Rejection("engines", f"{engines} engines, there are streams for {generator.most_engines}")
 
 
 def _distribution(fill: RandomFill, scalars: Configuration, workspace: Workspace) -> Iterator[Argument]:

@@ -7,12 +7,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.problems.random.generators import MOST_SUBSEQUENCES
 from tunesmith.problems.random.streams import jump_matrices, mtgp32_parameters
 
-WORD_POWERS, SUBSEQUENCE_POWERS = 64, 24
+WORD_POWERS, SUBSEQUENCE_POWERS = 64, MOST_SUBSEQUENCES.bit_length() - 1
 """There are matrices of 2^k words and of 2^k subsequences for k below these."""
-
-MOST_ENGINES = 1 << SUBSEQUENCE_POWERS
 
 WEYL = 362437
 """What a step of xorwow adds to d."""

@@ -21,8 +21,9 @@ class Kind(StrEnum):
 class Generator:
     """`default_block` work-items in each of `default_grid` work-groups are what nobody tuned, as in rocRAND.
 
-    `engines_multiple`, `most_engines`, `power_of_two`, `block` restrict the launch shape of an engine kind; generators
-    with `skips` can leave out the beginning of their sequence. `word_bits` is the length of a quasi generator's points.
+    `block_multiple` (of work-items), `most_engines`, `power_of_two`, `block` restrict the launch shape of an engine
+    kind; generators with `skips` can leave out the beginning of their sequence. `word_bits` is the length of a quasi
+    generator's points.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Generator:
     default_grid: int
     word_bits: int = 32
     skips: bool = True
-    engines_multiple: int = 1
+    block_multiple: int = 1
     most_engines: int | None = None
     power_of_two: bool = False
     block: int | None = None
@@ -41,22 +42,26 @@ class Generator:
         return self.default_block * self.default_grid
 
 
+MOST_SUBSEQUENCES = 1 << 24
+"""Engines of a generator that jumps to its subsequences: for so many there are matrices (`kernels.random.jumps`)."""
+
+
 def _table(*generators: Generator) -> dict[str, Generator]:
     return {generator.name: generator for generator in generators}
 
 
 GENERATORS = _table(
-    Generator("lfsr113", Kind.ENGINE, 256, 512, power_of_two=True),
-    Generator("mrg31k3p", Kind.ENGINE, 256, 512),
-    Generator("mrg32k3a", Kind.ENGINE, 256, 512),
-    Generator("mt19937", Kind.ENGINE, 256, 256, skips=False, engines_multiple=8, most_engines=8 * 65536),
-    Generator("mtgp32", Kind.ENGINE, 256, 512, skips=False, engines_multiple=256, most_engines=256 * 512, block=256),
+    Generator("lfsr113", Kind.ENGINE, 256, 512, power_of_two=True, most_engines=MOST_SUBSEQUENCES),
+    Generator("mrg31k3p", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
+    Generator("mrg32k3a", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
+    Generator("mt19937", Kind.ENGINE, 256, 256, skips=False, block_multiple=8, most_engines=8 * 65536),
+    Generator("mtgp32", Kind.ENGINE, 256, 512, skips=False, block_multiple=256, most_engines=256 * 512, block=256),
     Generator("philox4_32_10", Kind.COUNTER, 256, 1024),
     Generator("threefry2_32_20", Kind.COUNTER, 256, 1024),
     Generator("threefry2_64_20", Kind.COUNTER, 256, 1024),
     Generator("threefry4_32_20", Kind.COUNTER, 256, 1024),
     Generator("threefry4_64_20", Kind.COUNTER, 256, 1024),
-    Generator("xorwow", Kind.ENGINE, 256, 512),
+    Generator("xorwow", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
     Generator("sobol32", Kind.QUASI, 256, 4096),
     Generator("sobol64", Kind.QUASI, 256, 4096, word_bits=64),
     Generator("scrambled_sobol32", Kind.QUASI, 256, 4096),
