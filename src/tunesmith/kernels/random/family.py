@@ -45,7 +45,7 @@ GRID_LIMIT = 2**31 - 1
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
 
-MOST_CHECKED = 1 << 24
+MOST_CHECKED = 1 << 22
 """Values of a problem that is verified; more would only repeat what every work-item does already."""
 
 KINDS = {name: number for number, name in enumerate(("uniform", "normal", "log_normal", "poisson"))}
