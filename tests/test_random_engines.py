@@ -145,7 +145,13 @@ def expected(engines: Engines, stand_in: StandIn, first: int, count: int, offset
 
 
 @pytest.mark.parametrize("generator", ENGINES)
-@pytest.mark.parametrize(("name", "turn"), list(zip(STAND_INS, range(5), strict=True)))
+@pytest.mark.parametrize(
+    ("name", "turn"),
+    [
+        pytest.param(name, turn, marks=() if name in ("bytes", "doubles") else pytest.mark.thorough)
+        for turn, name in enumerate(STAND_INS)
+    ],
+)
 def test_calls_follow_one_another_at_any_place_of_a_turn(generator: str, name: str, turn: int) -> None:
     """Of several turns and of part of one, with cut vectors, to aligned addresses and others."""
     stand_in, block = STAND_INS[name], BLOCKS.get(generator, (64, 32, 256, 96, 16))[turn]

@@ -31,8 +31,11 @@ def described(task: Task) -> str:
     return "-".join(str(part) for part in task[1:] if isinstance(part, str | int))
 
 
-def for_tasks(made: list[Task]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("task", made, ids=described)
+def for_tasks(made: list[Task], thoroughly: list[Task] | None = None) -> pytest.MarkDecorator:
+    """Each task of `made`; those of `thoroughly` that are not among them only where one asks for thorough tests."""
+    rest = [task for task in thoroughly or [] if task not in made]
+    also = [pytest.param(task, marks=pytest.mark.thorough) for task in rest]
+    return pytest.mark.parametrize("task", [*made, *also], ids=described)
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +50,14 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[Task, Future[list[str
 
 
 ALL_FORMS = [(g, d, v) for g in GENERATORS for d, types in WIDTHS.items() for v in types]
-EVERY_DRIVER = ("philox4_32_10", "xorwow", "sobol32")
-"""One generator of each driver but those of the twisters; the others are tried in one form here, in all thoroughly."""
-SOME_FORMS = [form for form in ALL_FORMS if form[0] in EVERY_DRIVER or form[1:] == ("uniform", "float")]
+SOME_FORMS = [form for form in ALL_FORMS if form[0] == "philox4_32_10" or form[1:] == ("uniform", "float")]
+"""All of one generator, one of all."""
 
 
-@for_tasks([(tasks.offered_unoptimised, *form) for form in SOME_FORMS])
+@for_tasks(
+    [(tasks.offered_unoptimised, *form) for form in SOME_FORMS],
+    [(tasks.offered_unoptimised, *form) for form in ALL_FORMS],
+)
 def test_whatever_is_offered_compiles_and_is_verified(task: Task, found: dict[Task, Future[list[str]]]) -> None:
     """As a tuning run would; by a compiler that leaves out what takes it longest."""
     assert found[task].result() == []
@@ -78,7 +83,14 @@ FORMS = {
 """One of each generator whose output must not depend on the launch, all distributions and several widths among them."""
 
 
-@for_tasks([(tasks.under_launches, g, *FORMS[g], 50) for g in [*OF_KIND[Kind.COUNTER], *OF_KIND[Kind.QUASI]]])
+EVERY_DRIVER = ("philox4_32_10", "threefry4_64_20", "sobol32", "scrambled_sobol64")
+"""Blocks of four words and of eight, points of both lengths."""
+
+
+@for_tasks(
+    [(tasks.under_launches, g, *FORMS[g], 50) for g in EVERY_DRIVER],
+    [(tasks.under_launches, g, *FORMS[g], 50) for g in [*OF_KIND[Kind.COUNTER], *OF_KIND[Kind.QUASI]]],
+)
 def test_numbers_do_not_depend_on_the_launch(task: Task, found: dict[Task, Future[list[str]]]) -> None:
     """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 12 of work-groups, or half of these where
     the driver is that of a generator for which all are tried."""
@@ -108,7 +120,13 @@ EDGES = {
 """For each way of storing, several widths of vectors."""
 
 
-@for_tasks([(tasks.at_edges, g, *form) for g, forms in EDGES.items() for form in forms])
+@for_tasks(
+    [
+        (tasks.at_edges, g, *EDGES[g][0])
+        for g in ("philox4_32_10", "threefry4_64_20", "sobol32", "mt19937", "mtgp32", "xorwow")
+    ],
+    [(tasks.at_edges, g, *form) for g, forms in EDGES.items() for form in forms],
+)
 def test_any_count_from_any_element_is_right(task: Task, found: dict[Task, Future[list[str]]]) -> None:
     """0 to 40 values from elements 0 to 7 behind an aligned address; what lies around them stays as it was."""
     assert found[task].result() == []
