@@ -39,16 +39,16 @@ class Health:
     busy: float | None = None
 
 
-def look(target: Target, ours: Sequence[int] = ()) -> Health:
-    """How the device is now; `ours` are processes that belong to us beside this one and its children."""
+def look(target: Target) -> Health:
+    """How the device is now."""
     if target.api == "CUDA":
-        return _of_gpu(target, ours)
+        return _of_gpu(target)
     if target.shares_the_host:
         return Health(busy=os.getloadavg()[0])
     return Health()
 
 
-def _of_gpu(target: Target, ours: Sequence[int]) -> Health:
+def _of_gpu(target: Target) -> Health:
     """By NVIDIA's management library; an empty look where it is not there or does not answer."""
     try:
         nvml: Any = __import__("pynvml")
@@ -62,7 +62,7 @@ def _of_gpu(target: Target, ours: Sequence[int]) -> Health:
             _asked(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
             _asked(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
             _reasons(nvml, handle),
-            _asked(lambda: len(_strangers(nvml.nvmlDeviceGetComputeRunningProcesses(handle), ours))),
+            _asked(lambda: len(_strangers(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))),
         )
     except Exception:
         return Health()
@@ -100,9 +100,9 @@ def _bit(nvml: Any, name: str) -> int:
     return 0
 
 
-def _strangers(processes: Sequence[Any], ours: Sequence[int]) -> list[int]:
+def _strangers(processes: Sequence[Any]) -> list[int]:
     """Processes that are neither this one nor come from it."""
-    own = {os.getpid(), *ours}
+    own = {os.getpid()}
     return [one.pid for one in processes if one.pid not in own and not _comes_from(one.pid, own)]
 
 

@@ -109,9 +109,9 @@ class RandomOutcome:
         return [_entry(one) for one in self.measured]
 
 
-def policy_for(sampling_seconds: float = 0.1) -> Policy:
+def _policy() -> Policy:
     """Warm: a buffer far beyond the cache is cold by itself, and one inside it is wanted there."""
-    return Policy(noise=0.01, maximum_samples=100, sampling_seconds=sampling_seconds, warm_up_seconds=0.03, cold=False)
+    return Policy(noise=0.01, maximum_samples=100, sampling_seconds=0.1, warm_up_seconds=0.03, cold=False)
 
 
 def tune_random(
@@ -147,7 +147,7 @@ def tune_random(
         run_id = store.begin_run(_start(target))
         began = time.monotonic()
         try:
-            with Bench(target, policy_for(), folder / CACHE, watched) as bench:
+            with Bench(target, _policy(), folder / CACHE, watched) as bench:
                 deadline = began + 60 * budget_minutes if budget_minutes else None
                 tuner = _Tuner(task, outcome, store, bench, watched, deadline)
                 for generator, its in by_generator.items():
@@ -217,7 +217,7 @@ class _Tuner:
         self, kind: ProblemType, problems: Sequence[Problem], shapes: Sequence[LaunchShape], growth: int
     ) -> Iterator[Measured]:
         judge = FamilyJudge(kind, self.outcome.target)
-        policy = policy_for()
+        policy = _policy()
         measure = RecordedMeasure(
             judge, self.bench, self.store, policy, self.outcome.ledger, self.observe, self.deadline
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS
 from tunesmith.records import (
     CompiledFacts,
     Configuration,
@@ -17,7 +18,6 @@ from tunesmith.records import (
 
 from ._family import DescribedKernel
 
-MOST_WORK_GROUPS = (2**31 - 1, 65535, 65535)
 MOST_WORK_ITEMS = (1024, 1024, 64)
 """Along x, y and z, on every architecture since Maxwell. Source: CUDA programming guide, technical specifications."""
 
@@ -31,8 +31,7 @@ class CustomCudaKernel(DescribedKernel):
     name, language = "CustomCuda", "CUDA"
     local_alignment = 16
     """Bytes; no type asks for more. So every argument's part begins where any type may lie."""
-    most_declared_bytes = 48 * 1024
-    """Shared memory that a source may declare with a size. Source: CUDA programming guide, shared memory."""
+    most_declared_bytes = DECLARED_SHARED_BYTES
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         broken = list(super().rejections_for(config, problem, target))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tunesmith.kernels.cuda_limits import MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
 from tunesmith.problems.gemm import Gemm, GemmOperation
 from tunesmith.records import CompiledFacts, Configuration, Problem, Rejection, Target, Value
 from tunesmith.spaces import Parameter
@@ -16,14 +17,10 @@ from .parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
 DEFAULT_DEPTH = 8
 """DepthU where neither DepthU nor LoopUnroll is given, as in the other families."""
 
-GRID_LIMIT_X, GRID_LIMIT_Z = 2**31 - 1, 65535
-"""Work-groups of one launch along x and along z. Source: CUDA programming guide, technical specifications."""
+GRID_LIMIT_X, _, GRID_LIMIT_Z = MOST_WORK_GROUPS
 
 LONGEST = 2**31 - 2**12
 """Sizes along one dimension: with a tile added, still an int32."""
-
-REGISTERS_PER_BLOCK = 65536
-"""32-bit registers that one work-group can have, on every architecture since Maxwell."""
 
 MOST_SPILLED_BYTES = 1024
 """Per work-item: such a program spends its time on its own stack (Triton's ieee dot at 128x128: 4.6 KB)."""

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 WORD = 4
 """Bytes of a word of state, and of local memory."""
 
-STATIC_LOCAL_BYTES = 48 << 10
-"""What a CUDA program can have of local memory by itself; more must come with its launches."""
-
 
 @dataclass(frozen=True, slots=True)
 class EngineSource:
@@ -36,11 +33,6 @@ class EngineSource:
     def local_bytes(self, block: int) -> int:
         """Of a work-group of `block` work-items."""
         return WORD * (self.local_words + self.local_words_each * block)
-
-    def bytes_at_launch(self, block: int) -> int:
-        """What of it CUDA's launches must bring; where it is not 0, LOCAL_AT_LAUNCH is defined in the program."""
-        need = self.local_bytes(block)
-        return need if need > STATIC_LOCAL_BYTES else 0
 
 
 ENGINES: dict[str, EngineSource] = {

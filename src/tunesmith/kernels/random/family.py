@@ -11,6 +11,7 @@ from itertools import chain
 import numpy as np
 
 from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
 from tunesmith.problems.random import GENERATORS, Generator, Kind, RandomFill, poisson_table
 from tunesmith.records import (
     Argument,
@@ -32,16 +33,7 @@ from tunesmith.spaces import Parameter, Space, When
 
 from .programs import PROGRAMS, Program, Workspace, tables
 
-REGISTERS_PER_BLOCK = 65536
-"""32-bit registers that one work-group can have, on every NVIDIA architecture since Maxwell."""
-
-STATIC_LOCAL_BYTES = 48 * 1024
-"""What a CUDA source may declare; more must come with the launch. Source: CUDA C++ programming guide."""
-
 STORES_OF_A_WORK_ITEM = 4
-GRID_LIMIT = 2**31 - 1
-"""Work-groups of one launch along x. Source: CUDA C++ programming guide, technical specifications."""
-
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
 
@@ -109,8 +101,8 @@ class OpenCLRandom(Kernel):
         need = fill.count * fill.dimensions * np.dtype(fill.dtype).itemsize
         if need > target.max_allocation_bytes:
             yield Rejection("maximum allocation", f"{need} bytes, the device allows {target.max_allocation_bytes}")
-        if fill.dimensions > 65535:
-            yield Rejection("grid", f"{fill.dimensions} dimensions, a launch has at most 65535")
+        if fill.dimensions > MOST_WORK_GROUPS[1]:
+            yield Rejection("grid", f"{fill.dimensions} dimensions, a launch has at most {MOST_WORK_GROUPS[1]}")
 
     def rejections_compiled(
         self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
@@ -197,7 +189,7 @@ class CudaRandom(OpenCLRandom):
 
     def _local_at_launch(self, program: Program, block: int) -> int:
         need = program.local_bytes(block)
-        return need if need > STATIC_LOCAL_BYTES else 0
+        return need if need > DECLARED_SHARED_BYTES else 0
 
 
 def engines_of(config: Configuration) -> int:
@@ -220,7 +212,7 @@ def _most_groups(fill: RandomFill, block: int) -> int:
     """Work-groups that have work. In one of a Sobol generator every work-item should have several stores of 16 bytes
     to make, since a group begins with making tables; how many there are changes no number."""
     if fill.generator.kind is not Kind.QUASI:
-        return GRID_LIMIT
+        return MOST_WORK_GROUPS[0]
     stores = fill.count * np.dtype(fill.dtype).itemsize // 16
     return max(1, -(-stores // (STORES_OF_A_WORK_ITEM * block)))
 
