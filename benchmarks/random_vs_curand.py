@@ -6,8 +6,8 @@ Tunes the launch shapes first (`tunesmith random tune` into OUT; what is there i
 library's own call, `tunesmith.random.Generator`, on torch tensors, in blocks that alternate with cuRAND's (through
 CuPy) and memset's on the same stream and bytes. A block is several calls behind a kernel that keeps the GPU busy until
 all of them are queued, so that none waits for the host; its first call is dropped and the time by events around the
-others divided by their number. Medians over the blocks; ratios pair the blocks of one round. cuRAND is as it comes, in
-its default ordering.
+others divided by their number. Medians over the blocks; ratios pair the blocks of one round. Beside it the time that a
+call takes of the host. cuRAND is as it comes, in its default ordering.
 """
 
 from __future__ import annotations
@@ -67,16 +67,35 @@ CALLS = {
 DIMENSIONS = 16
 ROUNDS = 9
 BLOCK_SECONDS = 2e-3
-GATE_CYCLES = 6_000_000
-"""About 3 ms, in which the host queues a block."""
+GATE_HERTZ = 2.0e9
+GATE_MARGIN = 1.5
+"""The GPU's clock, about, and how much longer it is kept busy than the host took to queue a block before."""
 
-console = Console(highlight=False, width=150)
+console = Console(highlight=False, width=170)
 Call = Callable[[], object]
 
 
 @dataclass(frozen=True)
+class Tried:
+    """Launch shapes that are tuned among, in one run, for the generators named, or for all that are left."""
+
+    names: tuple[str, ...]
+    blocks: tuple[int, ...]
+    grids: tuple[int, ...]
+
+
+TRIED = (
+    Tried(("mt19937", "mtgp32"), (64, 128, 256), (264, 528, 660)),
+    Tried(("xorwow", "mrg32k3a", "mrg31k3p", "lfsr113"), (256, 512), (264, 528, 1056)),
+    Tried((), (128, 256, 512), (528, 16896, 33792)),
+)
+"""For 132 multiprocessors: as many work-groups as fit where local memory limits them, a few each, or many."""
+
+
+@dataclass(frozen=True)
 class Row:
-    """Speeds in 10^9 bytes a second; None where cuRAND has no such thing. Ratios are ours over the other's."""
+    """Speeds in 10^9 bytes a second, host times in seconds a call; None where cuRAND has no such thing. Ratios are
+    ours over the other's."""
 
     generator: str
     distribution: str
@@ -86,7 +105,9 @@ class Row:
     ours: float
     by_default: float
     memset: float
+    host: float
     curand: float | None
+    curand_host: float | None
     over_curand: float | None
     over_curand_low: float | None
 
@@ -96,17 +117,19 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--bytes", default=f"{2**30},{2**24}", help="sizes in bytes, separated by commas")
     parser.add_argument("--generators", default=",".join(GENERATORS))
-    parser.add_argument("--blocks", default="128,256,512")
-    parser.add_argument("--grids", default="", help="empty: rocRAND's and multiples of the multiprocessors")
-    parser.add_argument("--budget", type=float, help="minutes for the tuning; what is then not measured stays default")
+    parser.add_argument(
+        "--budget", type=float, help="minutes for each of three tunings; what is then not measured stays default"
+    )
     parser.add_argument("--json", type=Path, help="write the rows here too")
     arguments = parser.parse_args()
     names = tuple(arguments.generators.split(","))
     sizes = tuple(int(word) for word in arguments.bytes.split(","))
-    tune(arguments, names, sizes)
+    for number, shapes in enumerate(TRIED):
+        if its := tuple(name for name in names if shapes_for(name) is shapes):
+            tune(arguments.out / str(number), shapes, its, sizes, arguments.budget)
     rows: list[Row] = []
     try:
-        for one in measure(names, sizes, arguments.out / random_outputs.TABLE):
+        for one in measure(names, sizes, arguments.out):
             rows.append(one)  # noqa: PERF402  # what was measured is shown whatever happens then
     finally:
         show(rows)
@@ -114,20 +137,25 @@ def main() -> None:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
 
 
-def tune(arguments: argparse.Namespace, names: tuple[str, ...], sizes: tuple[int, ...]) -> None:
+def shapes_for(name: str) -> Tried:
+    """What is tried for a generator."""
+    return next(shapes for shapes in TRIED if name in shapes.names or not shapes.names)
+
+
+def tune(folder: Path, shapes: Tried, names: tuple[str, ...], sizes: tuple[int, ...], budget: float | None) -> None:
     began = time.monotonic()
     task = RandomTask(
         generators=names,
         value_types=("float", "double", "unsigned_int"),
         pattern="(float|double|poisson_unsigned_int)",
-        blocks=tuple(int(word) for word in arguments.blocks.split(",")),
-        grids=tuple(int(word) for word in arguments.grids.split(",") if word),
+        blocks=shapes.blocks,
+        grids=shapes.grids,
         bytes=sizes,
         dimensions=DIMENSIONS,
         grow=False,
     )
     with ProgressReport(Console(stderr=True)) as progress:
-        outcome = tune_random(task, arguments.out, device="CUDA", budget_minutes=arguments.budget, observe=progress)
+        outcome = tune_random(task, folder, device="CUDA", budget_minutes=budget, observe=progress)
     random_outputs.write(outcome)
     console.print(
         f"{outcome.target.name}, {time.strftime('%Y-%m-%d')}: {outcome.ledger.measured} launches tuned in"
@@ -142,7 +170,7 @@ def tune(arguments: argparse.Namespace, names: tuple[str, ...], sizes: tuple[int
         console.print(f"  did not run: {said} ({count})")
 
 
-def measure(names: tuple[str, ...], sizes: tuple[int, ...], table: Path) -> Iterator[Row]:
+def measure(names: tuple[str, ...], sizes: tuple[int, ...], folder: Path) -> Iterator[Row]:
     import cupy
     import torch
 
@@ -150,6 +178,7 @@ def measure(names: tuple[str, ...], sizes: tuple[int, ...], table: Path) -> Iter
     # CuPy calls cuRAND on its own current stream, whatever cuRAND was told before.
     cupy.cuda.ExternalStream(stream.cuda_stream).use()
     for name in names:
+        table = folder / str(TRIED.index(shapes_for(name))) / random_outputs.TABLE
         for distribution, value_type in PAIRS:
             for size in sizes:
                 dtype = {"float": torch.float32, "double": torch.float64}.get(value_type, torch.int32)
@@ -175,7 +204,7 @@ def row(name: str, distribution: str, value_type: str, out: Any, table: Path, st
         theirs = curand_call(name, distribution, value_type, out, stream)
         if theirs:
             calls["curand"] = theirs
-        seconds = timed(calls, stream)
+        seconds, host = timed(calls, stream)
         size = out.numel() * out.element_size()
         speed = {key: size / statistics.median(values) / 1e9 for key, values in seconds.items()}
         ratio = low = None
@@ -186,7 +215,7 @@ def row(name: str, distribution: str, value_type: str, out: Any, table: Path, st
         shape = str(tuned.launched.shape) if tuned.launched else "?"
     return Row(
         name, distribution, value_type, size, shape, speed["ours"], speed["by default"], speed["memset"],
-        speed.get("curand"), ratio, low,
+        host["ours"], speed.get("curand"), host.get("curand"), ratio, low,
     )  # fmt: skip
 
 
@@ -226,30 +255,41 @@ def curand_call(name: str, distribution: str, value_type: str, out: Any, stream:
     return call
 
 
-def timed(calls: dict[str, Call], stream: Any) -> dict[str, list[float]]:
-    """Seconds a call, a number for each round, all rounds in an order that turns."""
+def timed(calls: dict[str, Call], stream: Any) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Seconds a call, a number for each round, all rounds in an order that turns; and the host's for each call."""
     import torch
 
-    lengths = {}
+    lengths, host = {}, {}
     for key, call in calls.items():
         call()
-        stream.synchronize()
-        lengths[key] = max(3, min(60, round(BLOCK_SECONDS / max(block(call, 3, stream), 1e-7))))
+        host[key] = enqueued(call, stream)
+        lengths[key] = max(3, min(60, round(BLOCK_SECONDS / max(block(call, 3, host[key], stream), 1e-7))))
     seconds: dict[str, list[float]] = {key: [] for key in calls}
     order = list(calls)
     for _ in range(ROUNDS):
         for key in order:
-            seconds[key].append(block(calls[key], lengths[key], stream))
+            seconds[key].append(block(calls[key], lengths[key], host[key], stream))
         order = order[1:] + order[:1]
     torch.cuda.synchronize()
-    return seconds
+    return seconds, host
 
 
-def block(call: Call, count: int, stream: Any) -> float:
+def enqueued(call: Call, stream: Any) -> float:
+    """Seconds in which the host enqueues a call: the median of some, behind which the GPU has not come to rest."""
+    times = []
+    for _ in range(20):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    stream.synchronize()
+    return statistics.median(times)
+
+
+def block(call: Call, count: int, host: float, stream: Any) -> float:
     import torch
 
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(GATE_CYCLES)
+    torch.cuda._sleep(int(GATE_HERTZ * GATE_MARGIN * ((count + 1) * host + 50e-6)))
     call()
     start.record(stream)
     for _ in range(count):
@@ -261,14 +301,17 @@ def block(call: Call, count: int, stream: Any) -> float:
 
 def show(rows: list[Row]) -> None:
     table = Table(box=None, header_style="", pad_edge=False)
-    for column in ("generator", "distribution", "type", "MiB", "shape", "ours", "default", "memset", "cuRAND"):
-        table.add_column(column, justify="left" if column in ("generator", "distribution", "type") else "right")
+    for column in ("generator", "distribution", "type"):
+        table.add_column(column)
+    for column in ("MiB", "shape", "ours", "default", "memset", "cuRAND", "us", "us"):
+        table.add_column(column, justify="right")
     for column in ("/memset", "/default", "/cuRAND"):
         table.add_column(column, justify="right")
     for one in rows:
         table.add_row(
             one.generator, one.distribution, one.value_type, f"{one.bytes / 2**20:.0f}", one.shape,
             f"{one.ours:.0f}", f"{one.by_default:.0f}", f"{one.memset:.0f}", f"{one.curand:.0f}" if one.curand else "-",
+            f"{1e6 * one.host:.0f}", f"{1e6 * one.curand_host:.0f}" if one.curand_host else "-",
             f"{one.ours / one.memset:.3f}", f"{one.ours / one.by_default:.3f}",
             f"{one.over_curand:.2f}" if one.over_curand else "-",
         )  # fmt: skip

@@ -10,11 +10,13 @@ import numpy as np
 
 from opencl_runner import opencl_device
 from tunesmith.devices.cuda import CudaDevice
+from tunesmith.kernels.random import COUNT, changed
 from tunesmith.library._random_buffers import VALUE_TYPES
 from tunesmith.library._random_position import Position
 from tunesmith.problems.random import GENERATORS, WIDTHS, Kind, scalars_for
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
+from tunesmith.records import Plan
 
 
 def expected(
@@ -55,6 +57,10 @@ def close(found: np.ndarray, wanted: Values) -> None:
     assert (np.abs(flat.astype(np.float64) - wanted.value) <= wanted.bound).all()
 
 
+LARGEST_VALUE = 8
+"""Bytes."""
+
+
 class StreamingDevice(CudaDevice):
     """The OpenCL device under a GPU's name: `log` tells which stream was waited for, and which work went where.
 
@@ -92,6 +98,19 @@ class StreamingDevice(CudaDevice):
     def prepare(self, plan, programs, operands, workspace):  # type: ignore[no-untyped-def]
         self.log += [(getattr(step, "entry", "write"), self.current) for step in plan.steps]
         return self._inner.prepare(plan, programs, operands, workspace)
+
+    def repeated(self, step, program, workspace):  # type: ignore[no-untyped-def]
+        return step, program, workspace
+
+    def launch(self, repeated, grid, numbers):  # type: ignore[no-untyped-def]
+        step, program, workspace = repeated
+        (_, address), *rest = numbers
+        values = dict(rest)[COUNT] * step.grid[1]
+        out = self.external(address, values * LARGEST_VALUE)
+        plan = Plan((changed(step, grid, rest),), 0)
+        self.prepare(plan, [program], {"Out": out}, workspace).enqueue()
+        self._inner.synchronize()
+        self._inner.release(out)
 
     def synchronize(self) -> None:
         self.log.append(("wait", self.current))

@@ -18,13 +18,14 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.library import load
 from tunesmith.logic.random_choice import choose
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, Problem, RandomRow
-from tunesmith.report import documents, random_choice, random_outcome
+from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
+from tunesmith.report import documents, random_choice, random_compiled, random_outcome
 from tunesmith.session import Comparison, Ratio
+from tunesmith.session.random_compile import CompileOutcome, Program
 from tunesmith.session.random_tune import RandomOutcome
 from tuning_runs import fake_file
 
-COMMANDS = (*OWN_COMMANDS, *(f"random {command}" for command in random_commands.COMMANDS))
+COMMANDS = (*OWN_COMMANDS, *(f"random {command}" for command in random_commands.COMMANDS), "random tune --arch")
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 
 TUNING = """
@@ -79,6 +80,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "select": documents.choice((16, 16, 16), choice),
         "compare": documents.comparison([compared]),
         "random tune": random_outcome.document(_random_outcome(folder), [folder / "benchmark.json"]),
+        "random tune --arch": random_compiled.document(_compiled(folder)),
         "random select": random_choice.document(choose(_random_rows()), [], {}),
         "random grid-sizes": random_choice.grids(132, None, [128]),
     }
@@ -88,6 +90,15 @@ def _random_outcome(folder: Path) -> RandomOutcome:
     made = RandomOutcome(fake_target(), folder, (1024,), health={"clock_mhz_least": 1980})
     made.selection = choose(_random_rows())
     return made
+
+
+def _compiled(folder: Path) -> CompileOutcome:
+    programs = [
+        Program("xorwow", "a", (CompiledFacts("generate", 32, 0, 0),)),
+        Program("xorwow", "b", rejection=Rejection("registers", "too many")),
+        Program("xorwow", "c", failure=Measurement(Outcome.COMPILE_ERROR, "compilation", "error: no")),
+    ]
+    return CompileOutcome(fake_target(), folder, "NVRTC 13.0", programs)
 
 
 def _random_rows() -> tuple[RandomRow, ...]:

@@ -16,6 +16,7 @@ from cuda_runner import cuda_device, toolchain
 from opencl_runner import opencl_device
 from tunesmith.devices import Device
 from tunesmith.kernels.random.family import KINDS, VALUES
+from tunesmith.kernels.random.programs import HEADERS
 from tunesmith.problems.random import DTYPES, WIDTHS, scalars_for
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
@@ -59,7 +60,7 @@ def made(  # type: ignore[no-untyped-def]
     values = 1 if bits else WIDTHS[distribution][value_type].values
     block, dtype, language = 64, np.dtype(DTYPES[value_type]), device.target.api
     folder = files("tunesmith.kernels.random") / "source"
-    source = "\n".join((folder / name).read_text() for name in ("dialect.h", "distributions.h")) + PROBE
+    source = "\n".join((folder / name).read_text() for name in HEADERS) + PROBE
     macros = {"BLOCK_SIZE": block, "DISTRIBUTION_KIND": KINDS[distribution], "VALUE_KIND": VALUES[value_type]}
     macros |= {"QUASI": 1, "WORD_BITS": bits} if bits else {}
     module = Module(language, source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))

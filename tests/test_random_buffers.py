@@ -112,7 +112,8 @@ class Tensor:
 
     def __init__(self, array, dtype="float32", device="cpu", contiguous=True):
         self.array, self.dtype = array, f"torch.{dtype}"
-        self.device = SimpleNamespace(type=device, index=1)
+        self.device, self.is_cpu, self.is_cuda = device, device == "cpu", device == "cuda"
+        self.get_device = lambda: 1
         self.is_contiguous = lambda: contiguous
         self.numel = lambda: array.size
         self.data_ptr = lambda: array.ctypes.data
@@ -120,7 +121,7 @@ class Tensor:
 
 
 def test_torch_tensors_are_taken_on_their_current_stream(monkeypatch):
-    current = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=100 + device.index))
+    current = SimpleNamespace(current_stream=lambda ordinal: SimpleNamespace(cuda_stream=100 + ordinal))
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor, cuda=current))
     array = np.zeros(5, np.float32)
     on_host = buffer_of(Tensor(array))

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tunesmith.random
+from described import EXAMPLES
 from opencl_runner import opencl_device
+from tunesmith import session
 from tunesmith.devices.fake import fake_target
 from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
@@ -18,7 +20,8 @@ from tunesmith.records import LaunchShape, UserError, architecture_name
 from tunesmith.session import random_outputs
 from tunesmith.session._health import HealthWatch
 from tunesmith.session._random_space import Matrix, matrix_for
-from tunesmith.session.random_tune import RandomTask, tune_random
+from tunesmith.session.random_task import RandomTask
+from tunesmith.session.random_tune import tune_random
 
 GPU = replace(fake_target(), compute_units=132)
 
@@ -133,6 +136,18 @@ def test_its_rows_are_read_back_as_they_were_measured(run):
     assert context["hdp_gcn_arch_name"] == outcome.target.architecture
 
 
+def test_its_folder_gives_the_rows_of_its_json(run):
+    """What the store holds, to the last bit; with the JSON beside it, each measurement counts once."""
+    _, written, folder = run
+    json_files = [path for path in written if path.name.startswith("benchmark")]
+    by_json, by_store = read_random(json_files), read_random([folder])
+    assert by_store.complaints == ()
+    assert {replace(row, file="") for row in by_store.rows} == {replace(row, file="") for row in by_json.rows}
+    assert len(by_store.rows) == len(by_json.rows)
+    both = read_random([folder, *json_files]).rows
+    assert [row for row in both if row.aside is None] == list(by_store.rows)
+
+
 def test_the_library_launches_what_was_chosen(run):
     """The table that the run wrote is loaded, and the launch is watched to use it."""
     outcome, _, folder = run
@@ -164,6 +179,18 @@ def test_a_filter_picks_by_googles_names(run):
         ("xorwow_normal_float_dynamic", LaunchShape(64, 8))
     }
     assert outcome.ledger.measured == 0
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
+    """Every size has a winner among the forks' survivors, and its store is one to choose from."""
+    opencl_device()
+    outcome = session.tune(EXAMPLES / "random.yaml", tmp_path, device="OpenCL")
+    ((_, logic),) = outcome.logic
+    assert [row.sizes for row in logic.document.rows] == [(262144,), (524288,), (786432,), (1048576,), (4096,)]
+    assert {one.solution.configuration["BlockSize"] for one in logic.document.solutions} <= {16, 64}
+    assert {row.bytes for row in read_random([tmp_path]).rows} == {4 * row.sizes[0] for row in logic.document.rows}
 
 
 # --- was it stable and alone ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """How fast is it, and is it right: worker processes, verification, timing, statistics, racing, drift."""
 
 from ._bench import Bench
+from ._compilers import Compilation
 from ._events import Compiled, Dispatched, Event, Measured, WorkerLost, WorkerReady
 from ._job import Bound, Job, Policy
 from ._process import Spawner, connect_to_parent
@@ -9,6 +10,7 @@ from .statistics import Drift, drift, median_interval, paired_log_ratio
 __all__ = [
     "Bench",
     "Bound",
+    "Compilation",
     "Compiled",
     "Dispatched",
     "Drift",

@@ -10,22 +10,23 @@ from pathlib import Path
 from types import TracebackType
 
 from tunesmith.devices import environment
-from tunesmith.records import Cost, Measurement, Outcome, Problem, Rejection, Target
+from tunesmith.records import Cost, Measurement, Module, Outcome, Problem, Rejection, Target
 
-from ._compilers import Compilers, facts
+from ._compilers import Compilation, Compilers, facts
 from ._events import Event
 from ._job import Job, Policy
 from ._messages import Candidate, Done, Interleave, Measure
 from ._process import Spawner
 from ._run import Run, Shop, candidate, fingerprint, from_death
+from ._shelf import Shelf
 from ._workers import Death, Workers, wait_until
 
 
 class Bench:
     """Compiles, verifies and times jobs on one device, each step in a process of its own.
 
-    `cache_dir` holds what compilers keep (it may be shared between runs); `observe` is told what happens. Use it as a
-    context manager, or call `close`: no process outlives it, nor the program that made it.
+    `cache_dir` holds what was compiled and what compilers keep (it may be shared between runs); `observe` is told what
+    happens. Use it as a context manager, or call `close`: no process outlives it, nor the program that made it.
     """
 
     def __init__(
@@ -34,7 +35,26 @@ class Bench:
         cache_dir.mkdir(parents=True, exist_ok=True)
         self._spawner = Spawner(environment(cache_dir))
         workers = Workers(self._spawner, target, policy, observe)
-        self._shop = Shop(target, policy, workers, Compilers(self._spawner, target, policy, observe), observe)
+        compilers = Compilers(self._spawner, target, policy, observe, Shelf(cache_dir, target))
+        self._shop = Shop(target, policy, workers, compilers, observe)
+
+    def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
+        """Compile modules, each once, without opening the device, which need not be there; as they are finished.
+
+        What can be kept is in `cache_dir` then, where a bench for a device of the same architecture finds it.
+        """
+        compilers = self._shop.compilers
+        waiting = {module.digest(): module for module in modules}
+        for module in waiting.values():
+            compilers.want(module)
+        while waiting:
+            compilers.pump()
+            finished = [one for one in map(compilers.compilation, waiting.values()) if one]
+            for one in finished:
+                del waiting[one.module.digest()]
+            yield from finished
+            if waiting and not finished:
+                wait_until(compilers.connections, compilers.deadline)
 
     def run(
         self, groups: Sequence[Sequence[Job]], racing: bool, rivals: Sequence[Mapping[Problem, float]] = ()

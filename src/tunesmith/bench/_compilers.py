@@ -9,16 +9,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from tunesmith.records import Binary, CompiledFacts, Measurement, Outcome, Target, UserError
+from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
 
 from ._events import Compiled, Event
 from ._job import Job, Policy
 from ._messages import Built, Compile, Probe, Ready, Start
 from ._process import Child, Spawner
+from ._shelf import Shelf
 
 _DYING_SECONDS = 5.0
 _STARTING_SECONDS = 120.0
 CRASHED, TIMED_OUT = "compiler crashed", "compiler timed out"
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What came of a module: its binary, or the measurement that says why there is none. `found`: it lay on disk."""
+
+    module: Module
+    made: Binary | Measurement
+    found: bool = False
 
 
 @dataclass(eq=False)
@@ -31,6 +41,7 @@ class _Task:
     outcome: Outcome = Outcome.OK
     tried: int = 0
     charged: bool = False
+    found: bool = False
 
 
 @dataclass(eq=False)
@@ -48,11 +59,14 @@ class Compilers:
     """Builds what jobs need. Request jobs, `pump` whenever there is time, and ask for what has become of a job.
 
     A process that crashed is replaced, and what it was at is tried once more in a fresh one before it is blamed: a
-    program probed before it may have broken the process.
+    program probed before it may have broken the process. What lies on the shelf already is not compiled.
     """
 
-    def __init__(self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None]) -> None:
+    def __init__(
+        self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None], shelf: Shelf
+    ) -> None:
         self._spawner, self._target, self._policy, self._observe = spawner, target, policy, observe
+        self._shelf = shelf
         self.processes = policy.compile_processes or len(os.sched_getaffinity(0))
         self._tasks: dict[str, _Task] = {}
         self._queue: deque[_Task] = deque()
@@ -72,10 +86,22 @@ class Compilers:
 
     def request(self, job: Job) -> int:
         """See to it that a job is built; how many tasks this adds."""
-        before = len(self._tasks)
+        before = len(self._queue)
         for module in job.modules:
-            self._add(module.digest(), Compile(module))
-        return len(self._tasks) - before
+            self.want(module)
+        return len(self._queue) - before
+
+    def want(self, module: Module) -> None:
+        """See to it that a module is compiled."""
+        self._add(module.digest(), Compile(module))
+
+    def compilation(self, module: Module) -> Compilation | None:
+        """What has become of a module that was wanted; None when it is not decided yet."""
+        task = self._tasks[module.digest()]
+        failure = self._failure([task])
+        binary = task.built.binary if task.built else None
+        made = failure or binary
+        return Compilation(module, made, task.found) if made else None
 
     def pump(self) -> None:
         """Collect what is finished, end what takes too long, and hand out what waits. Never blocks for long."""
@@ -117,8 +143,13 @@ class Compilers:
 
     def _add(self, key: str, request: Compile | Probe) -> _Task:
         if key not in self._tasks:
-            self._tasks[key] = _Task(key, request)
-            self._queue.append(self._tasks[key])
+            task = self._tasks[key] = _Task(key, request)
+            kept = self._shelf.find(request.module) if isinstance(request, Compile) else None
+            if kept:
+                task.found = True
+                self._settle(task, Built(0.0, kept), Outcome.OK)
+            else:
+                self._queue.append(task)
         return self._tasks[key]
 
     def _probe(self, job: Job, binaries: tuple[Binary, ...]) -> _Task:
@@ -174,6 +205,8 @@ class Compilers:
         seat.task, seat.served = None, seat.served + 1
         if built.poisoned:
             self._leave(seat)
+        if isinstance(task.request, Compile) and built.binary:
+            self._shelf.keep(task.request.module, built.binary)
         is_launch = isinstance(task.request, Probe)
         self._settle(task, built, Outcome.LAUNCH_ERROR if is_launch else Outcome.COMPILE_ERROR)
 

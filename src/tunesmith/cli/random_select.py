@@ -1,4 +1,4 @@
-"""`tunesmith random select FILES`: the best launch shapes from benchmark files."""
+"""`tunesmith random select FILES`: the best launch shapes from benchmark files and our own measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from ._output import Json, console, print_json
 
 
 def select(
-    files: Annotated[list[Path], typer.Argument(help="JSON of google-benchmark or primbench.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="JSON of google-benchmark or primbench; folders of `random tune`, or their stores.", show_default=False
+        ),
+    ],
     objective: Annotated[Objective, typer.Option(help="What the best shape is best in.")] = Objective.GEOMEAN,
     out_dir: Annotated[
         Path | None, typer.Option(help="Folder for C++ headers and tunesmith_random.json.", show_default=False)
@@ -57,6 +62,8 @@ def select(
     Warns where a distribution or type becomes slower, and goes on past what is wrong in a file.
 
     Example: `tunesmith random select gfx90a.json gfx1100.json --out-dir config --plot-out plots/random.svg`
+
+    Example: `tunesmith random select out/h200 gfx90a.json --out-dir config`
     """
     if (objective is Objective.WEIGHTED) != (weights is not None):
         raise UserError("--weights", "goes with --objective weighted and with no other", "give both or neither")

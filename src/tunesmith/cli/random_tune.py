@@ -11,10 +11,12 @@ from typing import Annotated
 import typer
 
 from tunesmith.records import UserError
-from tunesmith.report import ProgressReport
+from tunesmith.report import CompilingReport, ProgressReport, random_compiled
 from tunesmith.report import random_outcome as report
 from tunesmith.session import random_outputs
-from tunesmith.session.random_tune import RandomTask, tune_random
+from tunesmith.session.random_compile import compile_random
+from tunesmith.session.random_task import RandomTask
+from tunesmith.session.random_tune import tune_random
 
 from ._output import Device, Json, console, messages, print_json
 
@@ -44,6 +46,10 @@ def tune(
     lam: Annotated[float, typer.Option("--lambda", min=1e-3, help="Mean of the Poisson distribution.")] = 10.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all generators.")] = 0,
     grow: Annotated[bool, typer.Option(help="Extend the grid sizes when a winner lies on their edge.")] = True,
+    arch: Annotated[
+        str | None,
+        typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90.", show_default=False),
+    ] = None,
     device: Device = None,
     budget: Annotated[
         float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
@@ -61,9 +67,12 @@ def tune(
 ) -> None:
     """Measure launch shapes for random generators, choose, and write the table that `tunesmith.random` uses.
 
-    Ctrl-C keeps everything that was measured; the same command goes on.
+    Ctrl-C keeps everything that was measured; the same command goes on. With --arch nothing is launched: programs are
+    compiled into the folder, where the same command without it finds them on such a device.
 
     Example: `tunesmith random tune --generators philox4_32_10,xorwow --types float -o out/random`
+
+    Example: `tunesmith random tune --arch sm_90 -o out/h200`
     """
     task = RandomTask(
         generators=_names(generators),
@@ -79,6 +88,9 @@ def tune(
         grow=grow,
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arch is not None:
+        _compile(task, out, arch, device, quiet, as_json)
+        return
     try:
         with ProgressReport(messages, quiet or as_json) as progress:
             outcome = tune_random(task, out, device=device, budget_minutes=budget, observe=progress)
@@ -91,6 +103,23 @@ def tune(
     else:
         console.print(report.tables(outcome, written))
     if outcome.look_at:
+        raise typer.Exit(1)
+
+
+def _compile(task: RandomTask, out: Path, arch: str, device: str | None, quiet: bool, as_json: bool) -> None:
+    if device is not None:
+        raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
+    try:
+        with CompilingReport(messages, quiet or as_json) as progress:
+            outcome = compile_random(task, out, arch, observe=progress)
+    except KeyboardInterrupt:
+        messages.print(f"stopped; everything compiled is in {out}, and the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(random_compiled.document(outcome))
+    else:
+        console.print(random_compiled.tables(outcome))
+    if random_compiled.look_at(outcome):
         raise typer.Exit(1)
 
 

@@ -1,5 +1,6 @@
 """Where plans are carried out: finding devices, choosing one, opening it."""
 
+from ._absent import absent_target
 from ._api import Api, Found
 from ._base import Buffer, Bytes, Device, LaunchError, Prepared, Program
 from ._choice import APIS, asks_for_hidden, choose, discover, environment, open_device
@@ -14,6 +15,7 @@ __all__ = [
     "LaunchError",
     "Prepared",
     "Program",
+    "absent_target",
     "asks_for_hidden",
     "choose",
     "discover",

@@ -108,18 +108,21 @@ def packed(
 
 
 class Parameters:
-    """The bytes of each parameter at an aligned address, and `pointer`, the address of the list of these addresses."""
+    """The bytes of each parameter at an aligned address, and `pointer`, the address of the list of these addresses.
+
+    `words` are the first 8 bytes of each, to be changed between launches; the driver copies them at a launch.
+    """
 
     def __init__(self, values: Sequence[bytes]) -> None:
         slots = [-(-len(value) // ALIGNMENT) * ALIGNMENT for value in values]
         self._storage = ctypes.create_string_buffer(sum(slots) + ALIGNMENT)
         address = -(-ctypes.addressof(self._storage) // ALIGNMENT) * ALIGNMENT
         self._addresses = (ctypes.c_void_p * max(1, len(values)))()
+        self.words: list[ctypes.c_uint64] = []
         for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
             ctypes.memmove(address, value, len(value))
             self._addresses[index] = address
+            self.words.append(ctypes.c_uint64.from_address(address))
             address += slot
 
-    @property
-    def pointer(self) -> int:
-        return ctypes.addressof(self._addresses)
+        self.pointer = ctypes.addressof(self._addresses)

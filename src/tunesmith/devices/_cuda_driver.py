@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from functools import cache
 from typing import Any
 
 from ._base import LaunchError
@@ -30,6 +31,7 @@ HARMLESS = {
 and with it to the process."""
 
 
+@cache
 def bindings() -> Any:
     """`cuda.bindings.driver`; raises ImportError where it is not installed. Loads no driver."""
     return importlib.import_module("cuda.bindings.driver")

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,26 +22,21 @@ from tunesmith.records import (
     Plan,
     Step,
     Target,
-    TensorMapArgument,
     UserError,
-    WorkspaceArgument,
     Write,
     Zero,
 )
 
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
-from ._cuda_arguments import Convention, Parameters, TensorMap, packed
+from ._cuda_arguments import Convention
 from ._cuda_driver import REMEDY, bindings, call
+from ._cuda_program import Kernel, LoadedModule
+from ._cuda_program import Repeated as Repeated
 from ._cuda_target import cuda_target
 
 ALIGNMENT = 256
 """Bytes to which the driver aligns memory; no type and no copy engine asks for more."""
-
-SHARED_BYTES_BY_DEFAULT = 48 * 1024
-"""Dynamic shared memory that a kernel gets without asking. Source: CUDA programming guide."""
-
-TENSOR_MAP_BYTES = 128
 
 HELD_BACK = 64
 """Commands that may wait behind a closed gate; the driver's queue holds about a thousand."""
@@ -84,29 +80,6 @@ class Memory:
     address: int
     size: int
     owned: bool
-
-
-@dataclass(slots=True)
-class Kernel:
-    """A function of a loaded module. `launched`: it ran before, so that no launch has to wait for its code."""
-
-    function: Any
-    shared_bytes: int = SHARED_BYTES_BY_DEFAULT
-    launched: bool = False
-
-    def allow_shared(self, size: int) -> None:
-        if size > self.shared_bytes:
-            attribute = bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            call("cuFuncSetAttribute", self.function, attribute, size)
-            self.shared_bytes = size
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class LoadedModule:
-    """Unloaded when nobody, no prepared plan either, refers to it any more; a tuning run loads thousands."""
-
-    kernels: Mapping[str, Kernel]
-    convention: Convention
 
 
 class CudaPrepared(Prepared):
@@ -178,9 +151,7 @@ class CudaDevice(Device):
         module = call("cuModuleLoadData", binary.payload)
         entries = [fact.entry for fact in binary.facts]
         kernels = {entry: Kernel(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
-        loaded = LoadedModule(kernels, Convention.of(binary.metadata))
-        weakref.finalize(loaded, _unload, module).atexit = False
-        return loaded
+        return LoadedModule.of(module, kernels, Convention.of(binary.metadata))
 
     def prepare(
         self, plan: Plan, programs: Sequence[LoadedModule], operands: Mapping[str, Memory], workspace: Memory | None
@@ -201,35 +172,28 @@ class CudaDevice(Device):
             part = self.view(memory[""], step.offset, len(step.data))
             return partial(_copy, part.address, np.frombuffer(step.data, np.uint8), self._stream)
 
-        def address(argument: OperandArgument | TensorMapArgument | WorkspaceArgument) -> int:
-            if isinstance(argument, WorkspaceArgument):
-                return memory[""].address + argument.offset
-            return memory[argument.name].address
+        ready = Repeated(step, programs[step.module], {name: one.address for name, one in memory.items()})
+        return partial(ready.enqueue, self._stream, step.grid[0])
 
-        program = programs[step.module]
-        kernel, convention = program.kernels[step.entry], program.convention
-        shared = step.shared_bytes + convention.dynamic_shared_bytes
-        kernel.allow_shared(shared)
-        parameters = Parameters(list(packed(step.arguments, convention, address, encoded)))
-        return partial(_launch, kernel.function, step, shared, self._stream, parameters)
+    def repeated(self, step: Launch, program: LoadedModule, workspace: Memory | None) -> Repeated:
+        """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
+        operands = {argument.name: 0 for argument in step.arguments if isinstance(argument, OperandArgument)}
+        return Repeated(step, program, operands | {"": workspace.address if workspace else 0})
+
+    def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
+        """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
+        repeated.put(numbers)
+        repeated.enqueue(self._stream, grid)
 
     def external(self, address: int, size: int) -> Memory:
         """Memory of this GPU that belongs to somebody else, as a buffer."""
         return Memory(address, size, owned=False)
 
-    @contextlib.contextmanager
-    def on(self, stream: int | None) -> Iterator[None]:
+    def on(self, stream: int | None) -> AbstractContextManager[None]:
         """Within it, this device's context is the thread's, and what is prepared goes to the caller's `stream`, a
         handle (0 is the default stream), or for None to the device's own. Nothing waits. Not for two threads at once.
         """
-        before = self._stream
-        call("cuCtxPushCurrent", self._context)
-        self._stream = self._own if stream is None else bindings().CUstream(stream)
-        try:
-            yield
-        finally:
-            self._stream = before
-            call("cuCtxPopCurrent")
+        return _On(self, self._own if stream is None else bindings().CUstream(stream))
 
     def record(self, mark: Mark) -> None:
         """Set the mark behind everything on the present stream."""
@@ -278,6 +242,23 @@ class CudaDevice(Device):
             call("cuDevicePrimaryCtxRelease", self._device)
 
 
+class _On:
+    """`CudaDevice.on`; a class, since it is entered for every call of the library."""
+
+    __slots__ = ("_before", "_device", "_stream")
+
+    def __init__(self, device: CudaDevice, stream: Any) -> None:
+        self._device, self._stream = device, stream
+
+    def __enter__(self) -> None:
+        call("cuCtxPushCurrent", self._device._context)
+        self._before, self._device._stream = self._device._stream, self._stream
+
+    def __exit__(self, *error: object) -> None:
+        self._device._stream = self._before
+        call("cuCtxPopCurrent")
+
+
 class Mark:
     """A point in the work of a stream, for which others can wait. Made within `CudaDevice.on`."""
 
@@ -312,36 +293,6 @@ def _forget(event: Any) -> None:
 def _copy(address: int, data: Bytes, stream: Any) -> None:
     """The driver takes over pageable memory before it returns, so that `data` may go."""
     call("cuMemcpyHtoDAsync", address, data.ctypes.data, data.nbytes, stream)
-
-
-def _unload(module: Any) -> None:
-    with contextlib.suppress(LaunchError):
-        call("cuModuleUnload", module)
-
-
-def _launch(function: Any, step: Launch, shared: int, stream: Any, parameters: Parameters) -> None:
-    call("cuLaunchKernel", function, *step.grid, *step.work_group, shared, stream, parameters.pointer, 0)
-
-
-def encoded(tensor_map: TensorMap) -> bytes:
-    """The 128 bytes that a kernel takes by value. Raises LaunchError for what the copy engine cannot do."""
-    driver = bindings()
-    rank = len(tensor_map.shape)
-    made = call(
-        "cuTensorMapEncodeTiled",
-        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{tensor_map.element_type}"),
-        rank,
-        tensor_map.address,
-        [driver.cuuint64_t(extent) for extent in tensor_map.shape],
-        [driver.cuuint64_t(stride) for stride in tensor_map.strides],
-        [driver.cuuint32_t(extent) for extent in tensor_map.box],
-        [driver.cuuint32_t(1)] * rank,
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        driver.CUtensorMapSwizzle(tensor_map.swizzle),
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
-    return ctypes.string_at(int(made.getPtr()), TENSOR_MAP_BYTES)
 
 
 class Gate:

@@ -13,7 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tunesmith.records import UNKNOWN_ARCHITECTURE, Estimate, LaunchShape, RandomRow, Rejection, Target, UserError
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import (
+    UNKNOWN_ARCHITECTURE,
+    Estimate,
+    LaunchShape,
+    Measurement,
+    Problem,
+    RandomRow,
+    Rejection,
+    Target,
+    UserError,
+    architecture_name,
+)
 
 from ._reading import (
     AGGREGATE,
@@ -74,10 +86,29 @@ class Entry:
         return f"{self.generator}_{self.distribution}_{self.value_type}_{shape}/manual_time"
 
 
-def rows(document: Mapping[str, Any], file: str) -> Reading:
-    """Every row of a parsed file whose name is of the kind, aggregates and failures put aside."""
+def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> Entry:
+    """What came of filling a buffer, to be written."""
+    fields = problem.type.fields
+    failure = f"{measurement.outcome.value}: {measurement.reason} {measurement.detail}"
+    return Entry(
+        fields.word("Generator"),
+        fields.word("Distribution"),
+        fields.word("ValueType"),
+        shape,
+        int(OPERATIONS[problem.type.operation].bytes(problem)),
+        len(measurement.samples),
+        measurement.estimate,
+        "" if measurement.estimate else failure,
+    )
+
+
+def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -> Reading:
+    """Every row of a parsed file whose name is of the kind, aggregates and failures put aside.
+
+    The architecture is looked for in the context and in the name of the file, unless it is known.
+    """
     context = mapping(document.get("context"))
-    arch = architecture(context.get(ARCHITECTURE_KEY), file)
+    arch = architecture_name(known_architecture) or architecture(context.get(ARCHITECTURE_KEY), file)
     listed = document["benchmarks"]
     if not isinstance(listed, list) or not listed:
         return Reading(complaints=(UserError(file, "benchmarks lists nothing", "let the benchmark run to its end"),))
@@ -149,14 +180,18 @@ def context(target: Target, output_bytes: int, **more: object) -> dict[str, obje
 
 
 def write(entries: Sequence[Entry], context: Mapping[str, object]) -> str:
-    """The text of a file: rows in the order of `entries`, a failed one with `error_occurred` and no speed.
+    """The text of a file that holds `document`."""
+    return json.dumps(document(entries, context), indent=2, allow_nan=False) + "\n"
+
+
+def document(entries: Sequence[Entry], context: Mapping[str, object]) -> dict[str, Any]:
+    """What a file holds: rows in the order of `entries`, a failed one with `error_occurred` and no speed.
 
     `context` must have `hdp_gcn_arch_name`; ValueError without.
     """
     if ARCHITECTURE_KEY not in context:
         raise ValueError(f"the context has no {ARCHITECTURE_KEY}")
-    document = {"context": dict(context), "benchmarks": list(_written(entries))}
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return {"context": dict(context), "benchmarks": list(_written(entries))}
 
 
 def _written(entries: Iterable[Entry]) -> Iterator[dict[str, object]]:

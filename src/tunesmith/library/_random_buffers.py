@@ -102,15 +102,16 @@ def _of_numpy(array: NDArray[Any]) -> Buffer:
 
 
 def _of_torch(torch: Any, tensor: Any) -> Buffer:
-    dtype, where = str(tensor.dtype).removeprefix("torch."), tensor.device.type
-    if where not in ("cpu", "cuda"):
+    dtype = _torch_name(tensor.dtype)
+    if not (tensor.is_cuda or tensor.is_cpu):
         raise TypeError(f"out lies on {tensor.device}; torch tensors are filled on cpu and cuda")
     if not tensor.is_contiguous():
         raise ValueError("out is not contiguous; fill a contiguous tensor, and copy")
-    if where == "cuda":
-        stream = stream_of(torch.cuda.current_stream(tensor.device))
-        selector = f"CUDA:{tensor.device.index}"
-        return Buffer(dtype, tensor.numel(), address=tensor.data_ptr(), selector=selector, stream=stream)
+    if tensor.is_cuda:
+        ordinal = tensor.get_device()
+        stream = torch.cuda.current_stream(ordinal)
+        given = Stream(stream.cuda_stream, stream)
+        return Buffer(dtype, tensor.numel(), None, tensor.data_ptr(), _selector(ordinal), given)
     # NumPy has no name for some of torch's types; then there are no numbers of that type either.
     if dtype not in VALUE_TYPES:
         return Buffer(dtype, tensor.numel())
@@ -129,7 +130,7 @@ def _of_interface(interface: dict[str, Any]) -> Buffer:
         raise ValueError("out is masked; give an array without a mask")
     if strides is not None and count and not _contiguous(shape, strides, dtype.itemsize):
         raise ValueError("out is not contiguous; fill a contiguous array, and copy")
-    selector = f"CUDA:{_ordinal(address)}" if count else ""
+    selector = _selector(_ordinal(address)) if count else ""
     return Buffer(_named(dtype), count, address=address, selector=selector, written_on=interface.get("stream"))
 
 
@@ -145,6 +146,16 @@ def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> 
             return False
         size *= extent
     return True
+
+
+@cache
+def _torch_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@cache
+def _selector(ordinal: int) -> str:
+    return f"CUDA:{ordinal}"
 
 
 @cache

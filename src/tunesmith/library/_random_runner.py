@@ -10,8 +10,8 @@ import numpy as np
 
 from tunesmith.devices import Buffer as Memory
 from tunesmith.devices import Device, LaunchError, Program
-from tunesmith.devices.cuda import CudaDevice, Mark
-from tunesmith.kernels.random import moved
+from tunesmith.devices.cuda import CudaDevice, Mark, Repeated
+from tunesmith.kernels.random import COUNT, changed, groups, start_argument
 from tunesmith.problems.random import RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
 
@@ -25,6 +25,9 @@ REMEMBERED = 256
 
 POISSON_ROOM = 1 << 14
 """Bytes, at least those of any Poisson distribution's table: with room for it, the workspace serves all requests."""
+
+OUT = 0
+"""Which argument of `generate` is the buffer."""
 
 WIDEST_VECTOR = 16
 """Bytes of the largest vector that an engine gives."""
@@ -54,9 +57,12 @@ class Launched:
     device: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Planned:
-    """A request's plan for one value, with its programs; `width` words make a vector of `values` values."""
+    """A request's plan for one value, with its programs; `width` words make a vector of `values` values.
+
+    `shape` is the launch's when there is work for all of it; `repeated` is the launch made ready on a GPU.
+    """
 
     request: Request
     problem: Problem
@@ -65,8 +71,11 @@ class _Planned:
     workspace_bytes: int
     tables: tuple[Write, ...]
     launch: Launch
+    shape: LaunchShape
     width: int
     values: int
+    itemsize: int
+    repeated: Repeated | None = None
 
 
 class Runner:
@@ -111,10 +120,8 @@ class Runner:
                 self._written = dict.fromkeys(self._written, "")
                 raise
         self._last = request
-        launch, target = planned.launch, self.device.target
-        shape = LaunchShape(launch.work_group[0], launch.grid[0])
         vectors, skips = -(-count // planned.values), self._settings.generator.skips
-        told = Launched(planned.problem.type.name, buffer.count, shape, target.name)
+        told = Launched(planned.problem.type.name, buffer.count, planned.shape, self.device.target.name)
         return begin.after(vectors, planned.width, self._engines, skips), told
 
     def reseed(self) -> None:
@@ -122,11 +129,12 @@ class Runner:
         self._seeded = False
 
     def _planned(self, request: Request) -> _Planned:
-        if request not in self._plans:
+        planned = self._plans.get(request)
+        if planned is None:
             if len(self._plans) >= REMEMBERED:
                 self._plans.clear()
-            self._plans[request] = self._plan(request)
-        return self._plans[request]
+            planned = self._plans[request] = self._plan(request)
+        return planned
 
     def _plan(self, request: Request) -> _Planned:
         settings, target = self._settings, self.device.target
@@ -142,9 +150,12 @@ class Runner:
         plan = self._kernel.plan(config, problem, target)
         tables = tuple(step for step in plan.setup if isinstance(step, Write))
         (launch,) = (step for step in plan.steps if isinstance(step, Launch))
-        width = RandomFill.of(problem).width
-        words = settings.words_of(width)
-        return _Planned(request, problem, config, programs, plan.workspace_bytes, tables, launch, words, width.values)
+        fill = RandomFill.of(problem)
+        words, itemsize = settings.words_of(fill.width), np.dtype(fill.dtype).itemsize
+        return _Planned(
+            request, problem, config, programs, plan.workspace_bytes, tables, launch, shape, words, fill.width.values,
+            itemsize,
+        )  # fmt: skip
 
     def _wait_for_others(self, buffer: Buffer, stream: Stream | None) -> None:
         """Order what follows behind our last call, and behind whoever wrote a buffer that came without a stream."""
@@ -219,10 +230,10 @@ class Runner:
         self._enqueue(planned, begin, vectors * planned.values, scratch)
 
     def _launch(self, planned: _Planned, begin: Position, count: int, buffer: Buffer, waits: bool) -> None:
-        size = buffer.count * np.dtype(buffer.dtype).itemsize
+        size = buffer.count * planned.itemsize
         if buffer.array is None:
             assert isinstance(self.device, CudaDevice)
-            self._enqueue(planned, begin, count, self.device.external(buffer.address, size))
+            self._repeat(self.device, planned, begin, count, buffer.address)
             if waits:
                 self.device.synchronize()
             return
@@ -242,10 +253,23 @@ class Runner:
                 self.device.release(wrapped)
 
     def _enqueue(self, planned: _Planned, begin: Position, count: int, out: Memory) -> None:
-        start = begin.offset
+        grid, numbers = self._sized(planned, begin, count)
+        self._carry_out(planned, (changed(planned.launch, grid, numbers),), out)
+
+    def _repeat(self, device: CudaDevice, planned: _Planned, begin: Position, count: int, address: int) -> None:
+        if planned.repeated is None:
+            _, workspace = self._memory.get("workspace", (0, None))
+            planned.repeated = device.repeated(planned.launch, planned.programs[0], workspace)
+        grid, numbers = self._sized(planned, begin, count)
+        device.launch(planned.repeated, grid, ((OUT, address), *numbers))
+
+    def _sized(self, planned: _Planned, begin: Position, count: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """Work-groups and arguments for so many values (of each dimension) from a position on."""
+        generator, start = self._settings.generator, begin.offset
         if self._settings.engines_depend:
             start = (start + begin.vectors) % self._engines
-        self._carry_out(planned, (moved(planned.launch, self._settings.generator, start, count),), out)
+        grid = groups(generator, planned.shape.block, planned.shape.grid, count * planned.itemsize)
+        return grid, ((COUNT, count), (start_argument(generator), start))
 
     def _carry_out(self, planned: _Planned, steps: tuple[Step, ...], out: Memory | None = None) -> None:
         plan = Plan(steps, planned.workspace_bytes)

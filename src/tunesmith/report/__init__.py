@@ -1,6 +1,7 @@
 """What a person sees: tables and JSON documents of what is known, and progress while it is being found out."""
 
 from . import documents, tables
+from .compiling import CompilingReport
 from .progress import ProgressReport
 
-__all__ = ["ProgressReport", "documents", "tables"]
+__all__ = ["CompilingReport", "ProgressReport", "documents", "tables"]

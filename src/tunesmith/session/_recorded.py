@@ -22,14 +22,11 @@ from tunesmith.records import (
     Problem,
     Rejection,
 )
-from tunesmith.store import Entry, Store, measurement_key
+from tunesmith.store import FULL, RACE, RECHECK, Entry, Store, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
 from ._judge import FamilyJudge
-
-RACE, FULL, RECHECK = "race", "full", "/recheck"
-"""Rounds: sampled until provably slower; sampled until the noise target; after a crash that came later."""
 
 
 class OutOfBudgetError(Exception):

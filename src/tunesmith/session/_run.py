@@ -17,7 +17,7 @@ from tunesmith.logic import FinalTable, Logic, Origin, write_logic
 from tunesmith.logic.build import build
 from tunesmith.protocol import Phases, Result, StepResult, TuningFile, run, step_names
 from tunesmith.records import Problem, ProblemType, Solution, Target
-from tunesmith.store import RunEnd, RunStart, RunState, Store
+from tunesmith.store import FILE_NAME, RunEnd, RunStart, RunState, Store
 
 from . import events
 from ._anchor import Anchor
@@ -27,7 +27,7 @@ from ._outputs import group_name, step_record, table_of, write_step
 from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
 from ._watch import watch
 
-STORE, TABLES, LOGIC, CACHE = "measurements.sqlite", "tables", "logic", "cache"
+STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
 """What lies in a run's folder."""
 
 

@@ -69,7 +69,16 @@ class Said:
     text: str
 
 
-Event = RunBegan | GroupBegan | BatchBegan | CellMeasured | StepEnded | DriftSeen | Said | bench.Event
+@dataclass(frozen=True, slots=True)
+class CompilingBegan:
+    """Nothing but compiling starts, for any device like `target`: so many modules, by `compiler`."""
+
+    target: Target
+    compiler: str
+    modules: int
+
+
+Event = RunBegan | GroupBegan | BatchBegan | CellMeasured | StepEnded | DriftSeen | Said | CompilingBegan | bench.Event
 Observer = Callable[[Event], None]
 
 

@@ -1,10 +1,14 @@
 """What was measured: an append-only, content-addressed SQLite file that runs resume from and reports read."""
 
-from ._entry import Entry, measurement_key
+from ._entry import FULL, RACE, RECHECK, Entry, measurement_key
 from ._runs import Run, RunEnd, RunStart, RunState, StepRecord, Winner
-from ._store import Failure, Store
+from ._store import FILE_NAME, Failure, Store
 
 __all__ = [
+    "FILE_NAME",
+    "FULL",
+    "RACE",
+    "RECHECK",
     "Entry",
     "Failure",
     "Run",

@@ -48,18 +48,20 @@ class Database:
     the last checkpoint, never the file; they are measured again. `FULL` would add a disk flush to each commit, next to
     kernels being timed, for that case only.
 
-    Where the folder may not be written, the file is read as it lies there.
+    Where the folder may not be written, the file is read as it lies there. With `reading`, nothing is made or changed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, reading: bool = False) -> None:
+        self.path, self._reading = path, reading
         if path.is_dir():
             raise UserError(str(path), "is a folder", "name a file in it, such as store.sqlite")
+        if reading and not path.is_file():
+            raise UserError(str(path), "no such file", "name a store, or the folder of a run")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(str(path), f"its folder cannot be made ({error.strerror})", "name another place") from None
-        self.engine = _engine(path)
+        self.engine = _engine(path, reading)
         try:
             with self._translated():
                 _retried(self._set_up)
@@ -90,11 +92,12 @@ class Database:
 
     def _set_up(self) -> None:
         with self.engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            if not self._reading:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
             version = _pragma(connection, "user_version")
             owner = _pragma(connection, "application_id")
             tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-        if version == 0 and owner == 0 and tables == 0:
+        if version == 0 and owner == 0 and tables == 0 and not self._reading:
             self.write(self._create)
         else:
             self._check(version, owner)
@@ -149,9 +152,9 @@ class Database:
 _MOVE = "move it away and run the same command again, or salvage it with `sqlite3 FILE .recover`"
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path, reading: bool) -> Engine:
     engine = create_engine(
-        _url(path),
+        _url(path, reading),
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
         poolclass=QueuePool,
     )
@@ -164,15 +167,19 @@ def _engine(path: Path) -> Engine:
     return engine
 
 
-def _url(path: Path) -> URL:
+def _url(path: Path, reading: bool) -> URL:
     """SQLite reads a WAL database only where it may make files beside it, unless it is told that nobody writes it.
 
     That is so where we may not: a writer who may has a log there, which is part of the database.
     """
     log = path.with_name(f"{path.name}-wal")
-    if os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids) or log.exists():
+    if not os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids) and not log.exists():
+        how = {"immutable": "1"}
+    elif reading:
+        how = {"mode": "ro"}
+    else:
         return URL.create("sqlite", database=str(path))
-    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query={"immutable": "1", "uri": "true"})
+    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query={**how, "uri": "true"})
 
 
 def _pragma(connection: Connection, name: str) -> int:

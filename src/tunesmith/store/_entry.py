@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from tunesmith.records import Measurement, Problem, Solution, Target
 
+RACE, FULL, RECHECK = "race", "full", "/recheck"
+"""Rounds: sampled until provably slower; sampled until the noise target; after a crash that came later."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -21,6 +21,9 @@ from ._entry import Entry
 from ._runs import Run, RunEnd, RunStart, StepRecord
 from ._schema import documents, measurements, run_events, steps
 
+FILE_NAME = "measurements.sqlite"
+"""What a store is called in the folder of a run."""
+
 CHUNK = 500
 """Keys a query: below every SQLite's limit of variables. Rows a page when entries are read."""
 
@@ -52,6 +55,11 @@ class Store:
     def open(path: Path | str) -> Store:
         """Open a store, made with its folder if it is not there; UserError for what is no store of this version."""
         return Store(Database(Path(path)))
+
+    @staticmethod
+    def read(path: Path | str) -> Store:
+        """Open a store that is there, and write nothing, whatever the file is; otherwise as `open`."""
+        return Store(Database(Path(path), reading=True))
 
     @property
     def path(self) -> Path:

@@ -31,3 +31,12 @@ class Toolchain(ABC):
     @abstractmethod
     def compile(self, module: Module, target: Target) -> Binary:
         """Compile for the target; raises CompileError."""
+
+    def architectures(self) -> tuple[str, ...]:
+        """What it compiles for without a device, as targets name it; nothing where the compiler is a device's own."""
+        return ()
+
+    def keeps(self, module: Module) -> bool:
+        """Whether a binary of this module may be put on disk for other runs: it is all that a device loads, and
+        compiler, architecture and `Module.digest` say all that it depends on."""
+        return False

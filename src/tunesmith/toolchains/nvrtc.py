@@ -14,6 +14,8 @@ from ._cubin import cubin_facts
 
 REMEDY = "pip install cuda-bindings nvidia-cuda-nvrtc, of the driver's major version"
 
+_INCLUDING = ("-I", "--include-path", "-include", "--pre-include")
+
 
 class NvrtcToolchain(Toolchain):
     """`Module.options` are NVRTC's own (`-DTILE=64`, `--use_fast_math`); the architecture and C++17 are added."""
@@ -40,6 +42,16 @@ class NvrtcToolchain(Toolchain):
         except ValueError as error:
             raise CompileError("missing entry", str(error)) from error
         return Binary(module.digest(), self.language, cubin, facts)
+
+    def architectures(self) -> tuple[str, ...]:
+        from cuda.bindings import nvrtc
+
+        (known,) = _checked(nvrtc.nvrtcGetSupportedArchs())
+        return tuple(f"sm_{number}" for number in known)
+
+    def keeps(self, module: Module) -> bool:
+        """Not where an option names a folder or a file whose contents are in no digest."""
+        return not any(option.startswith(_INCLUDING) for option in module.options)
 
     def _release(self) -> str:
         from cuda.bindings import nvrtc

@@ -1,5 +1,6 @@
 """Kernels that fill a buffer with random numbers."""
 
-from .family import CudaRandom, OpenCLRandom, moved
+from .family import CudaRandom, OpenCLRandom
+from .launches import COUNT, changed, groups, start_argument
 
-__all__ = ["CudaRandom", "OpenCLRandom", "moved"]
+__all__ = ["COUNT", "CudaRandom", "OpenCLRandom", "changed", "groups", "start_argument"]

@@ -10,7 +10,7 @@ WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class EngineSource:
-    """The `sources`, in this order behind `dialect.h` and `distributions.h`, and the memory that their kernels use.
+    """The `sources`, in this order behind `programs.HEADERS`, and the memory that their kernels use.
 
     Every `sharing` engines have `state_words` words of state between them; a work-group has `local_words` words of
     local memory, and as many again for each of its work-items as `local_words_each` says.

@@ -12,7 +12,7 @@ import numpy as np
 
 from tunesmith.kernels._base import Kernel
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
-from tunesmith.problems.random import GENERATORS, Generator, Kind, RandomFill, poisson_table
+from tunesmith.problems.random import GENERATORS, Kind, RandomFill, poisson_table
 from tunesmith.records import (
     Argument,
     CompiledFacts,
@@ -31,9 +31,9 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Parameter, Space, When
 
-from .programs import PROGRAMS, Program, Workspace, tables
+from .launches import groups
+from .programs import HEADERS, PROGRAMS, Program, Workspace, tables
 
-STORES_OF_A_WORK_ITEM = 4
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
 
@@ -47,7 +47,7 @@ VALUES = {
         ("unsigned_char", "unsigned_short", "unsigned_int", "unsigned_long_long", "half", "float", "double")
     )
 }
-"""As `distributions.h` numbers them."""
+"""As `types.h` numbers them."""
 
 
 class OpenCLRandom(Kernel):
@@ -73,7 +73,8 @@ class OpenCLRandom(Kernel):
                     "GridSize",
                     generator.default_grid,
                     (64, 128, 256, 512, 1024, 2048),
-                    "Work-groups (rocRAND's blocks); of a Sobol generator in each dimension, and at most so many.",
+                    "Work-groups (rocRAND's blocks), of a Sobol generator in each dimension; fewer for a small buffer, "
+                    "where that changes no number.",
                     When.LAUNCH,
                     accepts="positive integer",
                 ),
@@ -137,7 +138,8 @@ class OpenCLRandom(Kernel):
         fill = RandomFill.of(problem)
         program = PROGRAMS[fill.generator.name]
         block = (config.integer("BlockSize"), 1, 1)
-        grid = (min(config.integer("GridSize"), _most_groups(fill, block[0])), fill.dimensions, 1)
+        size = fill.count * np.dtype(fill.dtype).itemsize
+        grid = (groups(fill.generator, block[0], config.integer("GridSize"), size), fill.dimensions, 1)
         constants, shared = tables(fill), self._local_at_launch(program, block[0])
         workspace = Workspace.of(program, engines_of(config), constants)
         distribution = tuple(_distribution(fill, problem.scalars, workspace))
@@ -197,26 +199,6 @@ def engines_of(config: Configuration) -> int:
     return config.integer("BlockSize") * config.integer("GridSize")
 
 
-def moved(launch: Launch, generator: Generator, start: int, count: int) -> Launch:
-    """The launch of a plan's only step, for `count` values (of each dimension), from another word or point on; with
-    engines, `start` is the first to be asked."""
-    place = 4 if generator.kind is Kind.QUASI else 3
-    dtype = "uint32" if generator.kind is Kind.ENGINE else "uint64"
-    out, _, *given = launch.arguments
-    given[place - 2] = ScalarArgument(start, dtype)
-    arguments = (out, ScalarArgument(count, "uint64"), *given)
-    return Launch(launch.module, launch.entry, launch.grid, launch.work_group, arguments, launch.shared_bytes)
-
-
-def _most_groups(fill: RandomFill, block: int) -> int:
-    """Work-groups that have work. In one of a Sobol generator every work-item should have several stores of 16 bytes
-    to make, since a group begins with making tables; how many there are changes no number."""
-    if fill.generator.kind is not Kind.QUASI:
-        return MOST_WORK_GROUPS[0]
-    stores = fill.count * np.dtype(fill.dtype).itemsize // 16
-    return max(1, -(-stores // (STORES_OF_A_WORK_ITEM * block)))
-
-
 _LANGUAGES = {"OpenCL": ("OpenCL",), "CUDA": ("CUDA",)}
 
 
@@ -252,5 +234,5 @@ def _distribution(fill: RandomFill, scalars: Configuration, workspace: Workspace
 @cache
 def _text(sources: tuple[str, ...]) -> str:
     folder = files(__package__).joinpath("source")
-    names = chain(("dialect.h", "distributions.h"), sources)
+    names = chain(HEADERS, sources)
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)

@@ -12,13 +12,16 @@ from tunesmith.problems.random.streams import sobol_directions, sobol_shift
 from .engines import ENGINES, EngineSource
 from .jumps import jumps
 
+HEADERS = ("dialect.h", "types.h", "normal.h", "quantile.h", "distributions.h")
+"""What every program begins with."""
+
 ALIGNMENT = 4096
 """Of what lies in the workspace, in bytes: no device asks for more of a buffer's part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`sources` behind the dialect and the distributions, with `macros`; bytes that engines and a work-group need."""
+    """`sources` behind the headers, with `macros`; bytes that engines and a work-group need."""
 
     sources: tuple[str, ...]
     macros: Mapping[str, str | int] = field(default_factory=dict)

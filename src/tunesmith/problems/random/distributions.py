@@ -70,7 +70,7 @@ def quasi_values_of(distribution: str, value_type: str, words: Points, scalars: 
         case _:
             is_double = value_type == "double"
             source = words if is_double else top
-            normal = _quantile(source, single=not is_double)
+            normal = _quantile(source)
             error = _QUANTILE * _roundoff(value_type) * np.abs(normal)
             return _shaped(distribution, value_type, normal, error, scalars)
 
@@ -156,13 +156,11 @@ def _sine_cosine(turns: Reals) -> tuple[Reals, Reals]:
     )
 
 
-def _quantile(words: Points, single: bool) -> Reals:
+def _quantile(words: Points) -> Reals:
     """The normal quantile at the middle of the interval that a word stands for: from the distance to the middle where
     that is small, else from the nearer tail."""
     from scipy.special import erfinv, ndtri
 
-    if words.dtype.itemsize == 4 and not single:
-        words = words.astype(np.uint64) << np.uint64(32) | np.uint64(0x80000000)
     bits = words.dtype.itemsize * 8
     half = words.dtype.type(1 << (bits - 1))
     distance = ((words ^ half).view(f"i{bits // 8}").astype(np.float64) + 0.5) * 2.0 ** (1 - bits)
@@ -199,7 +197,7 @@ def _poisson(words: Words, scalars: Configuration) -> Values:
         return _exact(tabulated(table, words))
     single = np.float32
     root, fraction = float(single(np.sqrt(mean))), float(single(mean - table.base))
-    away = root * _quantile(words, single=True)
+    away = root * _quantile(words)
     value = np.maximum(np.rint(away + fraction), -table.base) + table.base
     # Where the sum is near a half, roundoff decides between two neighbours.
     bound = np.ceil(_QUANTILE * 2.0**-24 * np.abs(away)) + 0.0

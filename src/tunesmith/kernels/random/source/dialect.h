@@ -16,6 +16,8 @@ typedef ulong u64;
 typedef int i32;
 typedef long i64;
 typedef uint4 Words4;
+#define RealPair double2
+#define REAL_PAIR (double2)
 
 #define KERNEL __kernel __attribute__((reqd_work_group_size(BLOCK_SIZE, 1, 1))) void
 #define GLOBAL __global
@@ -41,12 +43,14 @@ INLINE void multiply_wide(u32 a, u32 b, u32 *low, u32 *high)
 }
 INLINE u32 float_bits(float x) { return as_uint(x); }
 INLINE float bits_float(u32 x) { return as_float(x); }
+INLINE u64 double_bits(double x) { return as_ulong(x); }
+INLINE double bits_double(u64 x) { return as_double(x); }
 INLINE u16 half_bits(float x) { u16 bits; vstore_half_rte(x, 0, (half *)&bits); return bits; }
 INLINE Words4 words4(u32 a, u32 b, u32 c, u32 d) { return (Words4)(a, b, c, d); }
 INLINE u32 chosen_bits(u32 mask, u32 there, u32 elsewhere) { return bitselect(elsewhere, there, mask); }
 INLINE u32 less_unless(u32 x, u32 amount, int condition) { return condition ? x : x - amount; }
 INLINE u32 scaled(u32 x, double factor) { return (u32)((double)x * factor); }
-#define HAS_SINE_UNIT 0
+#define HAS_SPECIAL_UNIT 0
 #define square_root(x) sqrt(x)
 #define exponential(x) exp(x)
 #define fused(a, b, c) fma(a, b, c)
@@ -60,6 +64,8 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef long long i64;
 typedef uint4 Words4;
+typedef double2 RealPair;
+#define REAL_PAIR(x, y) {x, y}
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(BLOCK_SIZE)
 #define GLOBAL
@@ -89,6 +95,8 @@ INLINE void multiply_wide(u32 a, u32 b, u32 *low, u32 *high)
 }
 INLINE u32 float_bits(float x) { return __float_as_uint(x); }
 INLINE float bits_float(u32 x) { return __uint_as_float(x); }
+INLINE u64 double_bits(double x) { return (u64)__double_as_longlong(x); }
+INLINE double bits_double(u64 x) { return __longlong_as_double((i64)x); }
 INLINE u16 half_bits(float x) { u16 bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); return bits; }
 INLINE Words4 words4(u32 a, u32 b, u32 c, u32 d) { return make_uint4(a, b, c, d); }
 INLINE u32 chosen_bits(u32 mask, u32 there, u32 elsewhere)
@@ -115,9 +123,10 @@ INLINE float square_root(float x)
     asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
     return root;
 }
-#define HAS_SINE_UNIT 1
+#define HAS_SPECIAL_UNIT 1
 INLINE float unit_sine(float x) { return __sinf(x); }
 INLINE float unit_cosine(float x) { return __cosf(x); }
+INLINE float unit_log2(float x) { float log2; asm("lg2.approx.f32 %0, %1;" : "=f"(log2) : "f"(x)); return log2; }
 INLINE double square_root(double x) { return sqrt(x); }
 INLINE float exponential(float x) { return expf(x); }
 INLINE double exponential(double x) { return exp(x); }

@@ -6,16 +6,17 @@
 #define ROWS 78
 #define PHASE 26
 #define STATE_WORDS (ROWS + 1)
+// For uniform numbers only: with other distributions a turn unrolled is too long for a GPU's instruction cache.
+#define UNROLLS_TURNS (DISTRIBUTION_KIND == UNIFORM && ROWS % IN == 0)
 
-// Renews rows first ... first + 25. Of each word the next one comes in, and that 397 = 49 rows and 5 words further. The
+// Renews rows first ... first + 25, which it also gives. Of each word the next one comes in, and that 397 = 49 rows and 5 words further. The
 // work-items of a generator are of one warp.
-INLINE void twist(LOCAL u32 *ring, const int first)
+INLINE void twist(LOCAL u32 *ring, const int first, u32 *renewed)
 {
     u32 lane = LOCAL_ID % LANES;
     LOCAL u32 *own = ring + LOCAL_ID;
     LOCAL u32 *next = lane == 7 ? own + BLOCK_SIZE - 7 : own + 1;
     LOCAL u32 *middle = lane < 3 ? own + 49 * BLOCK_SIZE + 5 : own + 50 * BLOCK_SIZE - 3;
-    u32 renewed[PHASE];
     UNROLL
     for (int i = 0; i < PHASE; ++i) {
         int row = first + i;
@@ -84,7 +85,8 @@ KERNEL initialise(GLOBAL u32 *state, GLOBAL const u32 *jumps, u64 seed, u64 offs
     state[ROWS * GLOBAL_SIZE + GLOBAL_ID] = ROWS;
 }
 
-// Every loop turn uses up what is left in local memory, then renews it.
+// Every loop turn uses up what is left in local memory, then renews it; where only whole vectors are wanted and a turn
+// makes a whole number of them, they are made of the words while these are in registers.
 KERNEL generate(GLOBAL VALUE *out, u64 count, GLOBAL u32 *state, u32 start DISTRIBUTION_ARGUMENTS)
 {
     LARGE_LOCAL_ARRAY(u32, ring, ROWS * BLOCK_SIZE);
@@ -133,10 +135,24 @@ KERNEL generate(GLOBAL VALUE *out, u64 count, GLOBAL u32 *state, u32 start DISTR
             }
         }
         if (turn == turns) break;
-        twist(ring, 0);
-        twist(ring, PHASE);
-        twist(ring, 2 * PHASE);
-        used = 0;
+        int at_once = UNROLLS_TURNS && !dropped && !begun && row >= rows.begun && row + ROWS / IN <= rows.plain;
+        GLOBAL VALUE *to = out + (rows.first + row * rows.engines) * OUT;
+        u32 stride = rows.engines * OUT, renewed[PHASE];
+        UNROLL
+        for (int first = 0; first < ROWS; first += PHASE) {
+            twist(ring, first, renewed);
+            if (!at_once) continue;
+            UNROLL
+            for (int i = 0; i < PHASE; i += IN) {
+                UNROLL
+                for (int k = 0; k < IN; ++k) words[k] = tempered(renewed[(i + k) % PHASE]);
+                Vector made = vector_of(words, distribution);
+                store(to, &made, rows.aligned);
+                to += stride;
+            }
+        }
+        used = at_once ? ROWS : 0;
+        if (at_once) row += ROWS / IN;
     }
     if (rows.all == rows.complete) save(state, own, used, 0);
 }

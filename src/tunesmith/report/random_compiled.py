@@ -1,0 +1,151 @@
+"""What a person sees of generators that were compiled for a device that is not there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Group, RenderableType
+
+from tunesmith.records import CompiledFacts
+from tunesmith.session.random_compile import CompileOutcome, Program
+
+from . import _text
+from ._table import table, titled
+
+MOST_LINES = 20
+"""Failures that text shows; JSON has them all."""
+
+
+def tables(outcome: CompileOutcome) -> RenderableType:
+    """A row for each generator, then what was rejected and what failed, with the compiler's words."""
+    numbers = ("compiled", "found", "registers", "spills", "shared", "rejected", "failed")
+    shown = table("generator", *numbers, right=numbers)
+    for generator, programs in by_generator(outcome).items():
+        usable = [program for program in programs if _is_usable(program)]
+        facts = _facts(usable)
+        spilling = [program for program in usable if _spill_bytes(program)]
+        shown.add_row(
+            generator,
+            str(sum(not program.found for program in usable)),
+            str(sum(program.found for program in usable)),
+            _range([fact.registers for fact in facts if fact.registers is not None]),
+            f"{len(spilling)}, to {max(map(_spill_bytes, spilling))} B" if spilling else "-",
+            _text.size(most) if (most := _most_shared(facts)) else "-",
+            str(sum(program.rejection is not None for program in programs) or "-"),
+            str(sum(program.failure is not None for program in programs) or "-"),
+        )
+    run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.compiler}, finds them"
+    lines = [
+        *(f"rejected: {count} for {reason}, such as {example}" for reason, count, example in _rejections(outcome)),
+        f"compiled in {_text.duration(outcome.seconds)}; the binaries are in {outcome.folder}, where {run}",
+        *(f"look at: {sentence}" for sentence in _shortened(look_at(outcome))),
+    ]
+    return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.compiler}", shown), *lines)
+
+
+def document(outcome: CompileOutcome) -> dict[str, object]:
+    """For `--json` (docs/json.md)."""
+    return {
+        "architecture": outcome.target.architecture,
+        "compiler": outcome.compiler,
+        "seconds": outcome.seconds,
+        "cache": str(outcome.folder),
+        "generators": [_generator(name, programs) for name, programs in by_generator(outcome).items()],
+        "rejections": [
+            {"program": program.name, "reason": program.rejection.reason, "detail": program.rejection.detail}
+            for program in outcome.programs
+            if program.rejection
+        ],
+        "failures": [
+            {"program": program.name, "reason": program.failure.reason, "log": program.failure.detail}
+            for program in outcome.programs
+            if program.failure
+        ],
+        "look_at": look_at(outcome),
+    }
+
+
+def look_at(outcome: CompileOutcome) -> list[str]:
+    """A sentence for each program that the compiler did not make."""
+    return [
+        f"{program.name}: {program.failure.reason}: {_telling_line(program.failure.detail)}"
+        for program in outcome.programs
+        if program.failure
+    ]
+
+
+def by_generator(outcome: CompileOutcome) -> dict[str, list[Program]]:
+    found: dict[str, list[Program]] = {}
+    for program in outcome.programs:
+        found.setdefault(program.generator, []).append(program)
+    return found
+
+
+def _generator(name: str, programs: Sequence[Program]) -> dict[str, object]:
+    usable = [program for program in programs if _is_usable(program)]
+    facts = _facts(usable)
+    registers = [fact.registers for fact in facts if fact.registers is not None]
+    spills = [_spill_bytes(program) for program in usable]
+    reasons = Counter(program.rejection.reason for program in programs if program.rejection)
+    return {
+        "generator": name,
+        "programs": len(programs),
+        "compiled": sum(not program.found for program in usable),
+        "found": sum(program.found for program in usable),
+        "rejected": dict(reasons),
+        "failed": sum(program.failure is not None for program in programs),
+        "registers_least": min(registers, default=None),
+        "registers_most": max(registers, default=None),
+        "spilling": sum(spill > 0 for spill in spills),
+        "spill_bytes_most": max(spills, default=None),
+        "shared_bytes_most": _most_shared(facts),
+    }
+
+
+def _is_usable(program: Program) -> bool:
+    return not program.rejection and not program.failure
+
+
+def _spill_bytes(program: Program) -> int:
+    """Of its worst entry, a work-item."""
+    return max((fact.spill_bytes or 0 for fact in program.facts), default=0)
+
+
+def _facts(programs: Iterable[Program]) -> list[CompiledFacts]:
+    return [fact for program in programs for fact in program.facts]
+
+
+def _most_shared(facts: Sequence[CompiledFacts]) -> int | None:
+    return max((fact.local_bytes for fact in facts if fact.local_bytes is not None), default=None)
+
+
+def _range(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "-"
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _rejections(outcome: CompileOutcome) -> Iterator[tuple[str, int, str]]:
+    """By reason, the most frequent first: how many, and one of them."""
+    examples: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for program in outcome.programs:
+        if program.rejection:
+            counts[program.rejection.reason] += 1
+            examples.setdefault(program.rejection.reason, f"{program.name}: {program.rejection.detail}")
+    for reason, count in counts.most_common():
+        yield reason, count, examples[reason]
+
+
+def _telling_line(log: str) -> str:
+    """The first line that speaks of an error, else the first."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "no message")
+
+
+def _shortened(sentences: Sequence[str]) -> Iterator[str]:
+    yield from sentences[:MOST_LINES]
+    if len(sentences) > MOST_LINES:
+        yield f"{len(sentences) - MOST_LINES} more; --json lists them"
