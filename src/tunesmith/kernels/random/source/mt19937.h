@@ -7,7 +7,11 @@
 #define PHASE 26
 #define STATE_WORDS (ROWS + 1)
 // For uniform numbers only: with other distributions a turn unrolled is too long for a GPU's instruction cache.
-#define UNROLLS_TURNS (DISTRIBUTION_KIND == UNIFORM && ROWS % IN == 0)
+#if DISTRIBUTION_KIND == UNIFORM
+#define UNROLLS_TURNS (ROWS % IN == 0)
+#else
+#define UNROLLS_TURNS 0
+#endif
 
 // Renews rows first ... first + 25, which it also gives. Of each word the next one comes in, and that 397 = 49 rows and 5 words further. The
 // work-items of a generator are of one warp.
