@@ -20,7 +20,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
-from tuning_runs import FAKE, FAKE_STEPS, environment, fake_file, tunesmith
+from tuning_runs import FAKE, FAKE_STEPS, environment, fake_file, steady_or_drifted, tunesmith
 from unprivileged import unwritable
 
 ROOT = Path(__file__).parents[1]
@@ -238,7 +238,8 @@ BenchmarkProblems:
         - ProblemSizes:
             - Exact: [60, 70]
 """
-    done = invoke_json("tune", fake_file(tmp_path, text), "-o", tmp_path / "run", "--device", "OpenCL")
+    arguments = ("tune", fake_file(tmp_path, text), "-o", tmp_path / "run", "--device", "OpenCL", "--json")
+    done = steady_or_drifted(tunesmith(*arguments))
     assert [row["sizes"] for row in done["winners"]] == [[60, 70]]
     assert invoke_json("select", tmp_path / "run", "--size", 60, 70)["rule"] == "exact"
     with pytest.raises(UserError, match="has the sizes Rows, Columns; 3 numbers were given"):
