@@ -12,7 +12,7 @@ from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import strided
 from tunesmith.records import Configuration, Problem, ProblemType, Target
-from tunesmith.toolchains.opencl import OpenCLToolchain
+from tunesmith.toolchains import TOOLCHAINS
 
 GUARD = 4096
 """Bytes before and behind every buffer; a multiple of any device's alignment."""
@@ -29,8 +29,8 @@ def opencl_device():
 
 @cache
 def programs(kernel: Kernel, config: Configuration, problem_type: ProblemType, target: Target):
-    toolchain, device = OpenCLToolchain(), opencl_device()
-    binaries = [toolchain.compile(module, target) for module in kernel.modules(config, problem_type)]
+    device, modules = opencl_device(), kernel.modules(config, problem_type)
+    binaries = [TOOLCHAINS[module.language].compile(module, target) for module in modules]
     return [device.load(binary) for binary in binaries]
 
 

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
-import shutil
-import subprocess
 
-import numpy as np
 import pytest
 
+from cuda_on_host import verify_on_host
 from cuda_runner import H200, configuration, toolchain, wrong_on_gpu
 from tunesmith.kernels import KERNELS
-from tunesmith.problems.gemm import GemmOperation, gemm_type, strided
-from tunesmith.records import (
-    Configuration,
-    Module,
-    OperandArgument,
-    Problem,
-    ScalarArgument,
-    Solution,
-    WorkspaceArgument,
-)
+from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.records import Configuration, Module, Problem, Solution
 from tunesmith.toolchains import CompileError
 from tunesmith.toolchains._cubin import cubin_facts
 
@@ -95,85 +84,6 @@ def test_the_number_of_parts_changes_the_launch_and_not_the_program():
     assert FAMILY.identity(two) != FAMILY.identity(four)
 
 
-# The kernel's own text, run by the host's C++ compiler with one thread for each work-item.
-
-SHIM = """
-#include <barrier>
-#include <thread>
-#include <vector>
-#define __global__
-#define __device__
-#define __launch_bounds__(threads)
-#define __restrict__ __restrict
-struct Index { int x, y, z; };
-thread_local Index threadIdx, blockIdx;
-Index gridDim;
-std::barrier<>* meeting;
-void __syncthreads() { meeting->arrive_and_wait(); }
-"""
-RUN = """
-template <class... T>
-void run(void (*kernel)(T...), const int* grid, int items, T... arguments)
-{
-    gridDim = {grid[0], grid[1], grid[2]};
-    std::barrier<> all(items);
-    meeting = &all;
-    std::vector<std::thread> threads;
-    for (int item = 0; item < items; ++item)
-        threads.emplace_back([=] {
-            threadIdx = {item, 0, 0};
-            for (int z = 0; z < grid[2]; ++z)
-                for (int x = 0; x < grid[0]; ++x) {
-                    blockIdx = {x, 0, z};
-                    kernel(arguments...);
-                    __syncthreads();
-                }
-        });
-    for (auto& one : threads) one.join();
-}
-"""
-TYPES = {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}
-
-
-def host_library(module: Module, plan, folder):
-    """The module compiled for the host, with `run_gemm` and `run_reduce` taking a grid, items and all arguments."""
-    compiler = shutil.which("g++")
-    if not compiler:
-        pytest.skip("no g++ here")
-    text = module.text.replace("extern __shared__ __align__(16)", "alignas(16)").replace("shared[]", "shared[1 << 16]")
-    assert text != module.text
-    wrappers = []
-    for step in plan.steps:
-        kinds = [TYPES[a.dtype] if isinstance(a, ScalarArgument) else "real*" for a in step.arguments]
-        given = ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds))
-        names = ", ".join(f"a{i}" for i in range(len(kinds)))
-        wrappers.append(
-            f'extern "C" void run_{step.entry}(const int* grid, int items, {given})\n'
-            f"{{ run(+[]({given}) {{ {step.entry}({names}); }}, grid, items, {names}); }}\n"
-        )
-    (folder / "kernel.cpp").write_text(SHIM + text + RUN + "".join(wrappers))
-    command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-pthread", *module.options]
-    done = subprocess.run([*command, "kernel.cpp", "-o", "kernel.so"], cwd=folder, capture_output=True, text=True)
-    if "barrier: No such file" in done.stderr:
-        pytest.skip("this g++ has no std::barrier")
-    assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(folder / "kernel.so"))
-
-
-def run_on_host(library, plan, memory, workspace):
-    for step in plan.steps:
-        arguments = []
-        for argument in step.arguments:
-            match argument:
-                case OperandArgument(name):
-                    arguments.append(ctypes.c_void_p(memory[name].ctypes.data))
-                case WorkspaceArgument(offset):
-                    arguments.append(ctypes.c_void_p(workspace.ctypes.data + offset))
-                case ScalarArgument(value, dtype):
-                    arguments.append(np.ctypeslib.as_ctypes_type(dtype)(value))
-        getattr(library, f"run_{step.entry}")((ctypes.c_int * 3)(*step.grid), step.work_group[0], *arguments)
-
-
 @pytest.mark.parametrize(
     ("data_type", "transpose_a", "transpose_b", "parts"),
     [("s", False, False, 1), ("d", True, False, 1), ("s", False, True, 3), ("s", True, True, 2)],
@@ -183,20 +93,7 @@ def test_the_text_computes_a_gemm(tmp_path, data_type, transpose_a, transpose_b,
     kind = gemm_type(data_type, transpose_a=transpose_a, transpose_b=transpose_b, batched=True)
     asked = problem(13, 9, 2, 21, problem_type=kind, pad=3)
     chosen = config(kind, WorkGroup=(4, 2, 1), ThreadTile=(3, 2), DepthU=8, GlobalSplitU=parts)
-    operation = GemmOperation()
-    (module,) = FAMILY.modules(chosen, kind)
-    library = host_library(module, FAMILY.plan(chosen, asked, H200), tmp_path)
-    for check in operation.checks(asked):
-        plan = FAMILY.plan(chosen, check, H200)
-        inputs = operation.inputs(check, np.random.default_rng(3))
-        operands = {one.name: one for one in operation.operands(check)}
-        out = np.full(operands["D"].storage_elements, np.nan, operands["D"].dtype)
-        garbage = np.full(plan.workspace_bytes, 0xFF, np.uint8)
-        run_on_host(library, plan, {**inputs, "D": out}, garbage)
-        expected = operation.reference(check, inputs)["D"]
-        got = strided(operands["D"], out).astype(np.float64)[expected.where]
-        assert (np.abs(got - expected.value) <= expected.bound).all()
-        assert np.isnan(out).sum() == out.size - got.size
+    verify_on_host(FAMILY, chosen, asked, tmp_path)
 
 
 @pytest.mark.gpu

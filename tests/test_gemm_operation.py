@@ -139,6 +139,34 @@ def test_half_precision_operands_do_not_pass_for_single():
         assert not right(sequential(*rounded), expected).any()
 
 
+HALF_KS = (1, 2, 3, 7, 64, 1000)
+
+
+def in_single(a, b):
+    """As a kernel for half precision adds up: products and sums in single precision."""
+    return sequential(a.astype(np.float32), b.astype(np.float32))
+
+
+@pytest.mark.parametrize("k", HALF_KS)
+def test_half_precision_is_right_with_wider_sums_only(k):
+    """Rounded once, at the end; and beta C added before that."""
+    for alpha, beta in [(1.0, 0.0), (-0.75, 1.25)]:
+        a, b, c, expected = batch_of_seeds(k, "h", alpha, beta)
+        sums = np.float32(alpha) * in_single(a, b) + np.float32(beta) * (c.astype(np.float32) if beta else 0)
+        assert right(sums.astype(np.float16), expected).all(), (alpha, beta)
+    if k >= 64:
+        a, b, _, expected = batch_of_seeds(k, "h")
+        assert not right(sequential(a, b), expected).all()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("k", HALF_KS)
+def test_a_mutant_in_half_precision_leaves_the_bound(mutant, k):
+    a, b, _, expected = batch_of_seeds(k, "h")
+    made = MUTANTS[mutant](a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
+    assert not right(made, expected).any()
+
+
 def test_an_element_that_nobody_wrote_is_not_right():
     a, b, _, expected = batch_of_seeds(8)
     out = sequential(a, b)
@@ -158,12 +186,22 @@ def test_an_element_that_nobody_wrote_is_not_right():
         ({"Batched": True, "TransposeA": 1, "TransposeB": 0}, "Cijk_Alik_Bljk_SB"),
         ({"Batched": True, "TransposeA": True}, "Cijk_Alik_Bjlk_SB"),
         ({"Batched": True, "UseBeta": False}, "Cijk_Ailk_Bjlk_S"),
+        ({"Batched": True, "TransposeB": False, "DataType": "half"}, "Cijk_Ailk_Bljk_HB"),
+        ({"Batched": True, "TransposeB": False, "Interleaved": True}, "Ckij_Akil_Bklj_SB"),
+        ({"Batched": True, "TransposeA": True, "Interleaved": True}, "Ckij_Akli_Bkjl_SB"),
     ],
 )
 def test_a_type_has_the_name_that_tensile_gives_it(fields, name):
     made = GEMM.type_of({"OperationType": "GEMM", **fields}, lambda key: key, Path())
     assert made.name == name
     assert made.indices == (("M", "N", "Batch", "K") if fields.get("Batched") else ("M", "N", "K"))
+
+
+def test_a_type_says_nothing_of_layouts_that_it_has_not():
+    """What is stored of earlier types stays theirs."""
+    assert "Interleaved" not in gemm_type(batched=True).fields
+    with pytest.raises(ValueError, match="batch"):
+        gemm_type(interleaved=True)
 
 
 @pytest.mark.parametrize("word", ["s", "S", "single", "float", "Single", 0])
@@ -179,7 +217,8 @@ def test_only_a_missing_data_type_is_assumed():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"DataType": "h"}, ["DataType: h", "s (single)"]),
+        ({"DataType": "z"}, ["DataType: z", "s (single)"]),
+        ({"Interleaved": True}, ["Interleaved is given without Batched", "Batched: True"]),
         ({"DataType": True}, ["DataType: True"]),
         ({"DataType": "s", "DestDataType": "d"}, ["differ in type; give"]),
         ({"DestDataType": "d"}, ["differ in type: without a DataType it is s", "give all the same DataType"]),
@@ -240,6 +279,34 @@ def test_the_reference_reads_storage_as_blas_lays_it_out(transpose_a, transpose_
     expected = GEMM.reference(problem, inputs)["D"]
     assert (np.abs(plain - expected.value) <= expected.bound).all()
     assert Gemm.of(problem).stride_b == ldb * columns_b
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("padding", [0, 3])
+def test_an_interleaved_batch_is_the_fastest_index(transpose_a, transpose_b, padding):
+    """Matrix z of storage seen as columns x rows x batch is what the same type gives without interleaving."""
+    m, n, batch, k = 4, 3, 5, 6
+    problem_type = gemm_type("d", transpose_a=transpose_a, transpose_b=transpose_b, batched=True, interleaved=True)
+    natural = [extent for _, extent in GEMM.leading(problem_type, (m, n, batch, k))]
+    _, ldc, lda, ldb = leading = tuple(extent + padding for extent in natural)
+    problem = Problem(problem_type, (m, n, batch, k), leading if padding else (), scalars(2.0, 0.5))
+    inputs = GEMM.inputs(problem, np.random.default_rng(1))
+
+    def columns(name, leading, transposed):
+        """The matrices of an operand, batch first, from storage padded to whole columns."""
+        storage = np.full(-(-inputs[name].size // (leading * batch)) * leading * batch, np.nan)
+        storage[: inputs[name].size] = inputs[name]
+        stack = np.moveaxis(storage.reshape(-1, leading, batch), 2, 0)
+        return stack if transposed else stack.swapaxes(1, 2)
+
+    a = columns("A", lda, transpose_a)[:, :m, :k]
+    b = columns("B", ldb, transpose_b)[:, :k, :n]
+    c = columns("C", ldc, False)[:, :m, :n]
+    expected = GEMM.reference(problem, inputs)["D"]
+    assert right(2.0 * (a @ b) + 0.5 * c, expected).all()
+    gemm = Gemm.of(problem)
+    assert (gemm.stride_a, gemm.step) == (1, batch)
 
 
 def test_inputs_have_no_zeros_and_nan_where_nobody_may_read():

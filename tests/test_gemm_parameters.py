@@ -54,6 +54,7 @@ CHANGES = {
         "PrefetchGlobalRead": True,
         "EdgeType": "ShiftPtr",
         "GlobalSplitU": 2,
+        "StreamKGrid": 132,
         "WorkGroupMapping": 8,
         "LdsPad": 1,
     },
@@ -65,12 +66,15 @@ CHANGES = {
         "DepthU": 4,
         "EdgeType": "ShiftPtr",
         "GlobalSplitU": 2,
+        "StreamKGrid": 132,
         "WorkGroupMapping": 8,
         "PackA": True,
         "PackB": True,
     },
 }
 CHOOSES_THE_FAMILY = {"KernelLanguage", "LocalMemory"}
+AT_LAUNCH = {"StreamKFullTiles"}
+"""Changes no program (`test_stream_k_kernels`)."""
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_parameter_changes_the_program(kernel, name, value):
 @pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)
 def test_every_parameter_is_tried_above_and_documented(family):
     names = {parameter.name for parameter in family.space(NT)}
-    assert names == CHANGES[family.name].keys() | CHOOSES_THE_FAMILY
+    assert names == CHANGES[family.name].keys() | CHOOSES_THE_FAMILY | AT_LAUNCH
     for parameter in family.space(NT):
         assert len(parameter.doc) > 20
         assert parameter.default in parameter.values
@@ -149,6 +153,7 @@ ILLEGAL = [
     (TILED, NT, {"ThreadTile": (16, 16), "LoopUnroll": 32}, Reason.UNROLLED_CODE),
     (REGISTER, NT, {"WorkGroup": (1, 2, 2)}, Reason.LOCAL_SPLIT),
     (TILED, NT, {"GlobalSplitU": 70_000}, Reason.SPLIT),
+    (TILED, NT, {"GlobalSplitU": 2, "StreamKGrid": 132}, Reason.STREAM),
 ]
 
 
@@ -256,6 +261,8 @@ def test_every_family_understands_the_defaults_of_the_shared_space():
     """A run starts from them, whichever language it then forks to."""
     union = tuning_space(NT, GPU).defaults
     for family in families("GEMM"):
+        if family.name == "VendorBlas":  # it has no parameter but the language, and nothing that follows from it
+            continue
         start = union | {"KernelLanguage": family.language, **family.form}
         assert family.derived(start)["DepthU"] > 0
         list(family.rejections(start, NT, GPU))
@@ -276,7 +283,7 @@ def test_the_tuning_space_holds_every_parameter_of_every_family():
 
 def test_nobody_is_offered_the_family_that_only_tests_use():
     shown = tuning_space(NT, GPU)
-    assert set(shown["KernelLanguage"].values) == {"OpenCL", "CUDA", "Triton"}
+    assert set(shown["KernelLanguage"].values) == {"OpenCL", "CUDA", "Triton", "BLAS"}
     assert not any(parameter.name.startswith("Fake") for parameter in shown)
     with pytest.raises(LookupError) as error:
         family_for("GEMM", Configuration({"KernelLanguage": "Fortran"}))

@@ -9,23 +9,52 @@ from typing import Any
 
 import pytest
 
+from portblas_fakes import fake, faulty
+from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
+from stream_k_fakes import calibration
 from tunesmith import session
+from tunesmith.cli import calibrate as calibrate_commands
+from tunesmith.cli import portblas as portblas_commands
 from tunesmith.cli import random as random_commands
+from tunesmith.cli import stream_k as stream_k_commands
 from tunesmith.cli._app import COMMANDS as OWN_COMMANDS
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
+from tunesmith.formats.portblas import Mode
 from tunesmith.library import load
 from tunesmith.logic.random_choice import choose
+from tunesmith.models.stream_k import Room
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
-from tunesmith.report import documents, random_choice, random_compiled, random_outcome
+from tunesmith.report import (
+    documents,
+    portblas_lists,
+    portblas_outcome,
+    random_choice,
+    random_compiled,
+    random_outcome,
+    stream_k,
+)
 from tunesmith.session import Comparison, Ratio
+from tunesmith.session.portblas_generate import generate
+from tunesmith.session.portblas_sets import listed_sets
+from tunesmith.session.portblas_tune import PortBlasOutcome
 from tunesmith.session.random_compile import CompileOutcome, Program
 from tunesmith.session.random_tune import RandomOutcome
+from tunesmith.session.stream_k_calibrate import CalibrationOutcome
+from tunesmith.session.stream_k_explain import ExplainTask, explain_stream_k
+from tunesmith.session.stream_k_kernels import TileFilter
 from tuning_runs import fake_file
 
-COMMANDS = (*OWN_COMMANDS, *(f"random {command}" for command in random_commands.COMMANDS), "random tune --arch")
+COMMANDS = (
+    *OWN_COMMANDS,
+    *(f"random {command}" for command in random_commands.COMMANDS),
+    "random tune --arch",
+    *(f"portblas {command}" for command in portblas_commands.COMMANDS),
+    *(f"calibrate {command}" for command in calibrate_commands.COMMANDS),
+    *(f"stream-k {command}" for command in stream_k_commands.COMMANDS),
+)
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 
 TUNING = """
@@ -83,13 +112,34 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "random tune --arch": random_compiled.document(_compiled(folder)),
         "random select": random_choice.document(choose(_random_rows()), [], {}),
         "random grid-sizes": random_choice.grids(132, None, [128]),
+        "portblas generate": portblas_lists.generated_document(generate("default", Mode.OURS, source=str)),
+        "portblas tune": portblas_outcome.document(_portblas_outcome(folder)),
+        "portblas configs": portblas_lists.sets_document(listed_sets((), Mode.OURS)),
+        "calibrate stream-k": stream_k.calibrated_document(_calibrated(folder)),
+        "stream-k explain": stream_k.explained_document(explain_stream_k(QUESTION, {})),
     }
+
+
+def _portblas_outcome(folder: Path) -> PortBlasOutcome:
+    """A winner, and a candidate that does not run."""
+    outcome = tune_like_portblas(fake(listed=(faulty("wrong value"),)), folder / "portblas")
+    outcome.health = {"clock_mhz_least": 1980}
+    return outcome
 
 
 def _random_outcome(folder: Path) -> RandomOutcome:
     made = RandomOutcome(fake_target(), folder, (1024,), health={"clock_mhz_least": 1980})
     made.selection = choose(_random_rows())
     return made
+
+
+QUESTION = ExplainTask((100, 100, 1, 100), TileFilter(16, 16, 8), compute_units=8)
+
+
+def _calibrated(folder: Path) -> CalibrationOutcome:
+    return CalibrationOutcome(
+        fake_target(), folder / "c.yaml", [calibration(Room(8))], health={"clock_mhz_least": 1980}
+    )
 
 
 def _compiled(folder: Path) -> CompileOutcome:

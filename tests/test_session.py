@@ -313,7 +313,7 @@ def test_a_folder_without_a_run_and_a_file_that_is_not_there_are_the_users(tmp_p
 def test_the_fake_device_is_not_offered_to_who_does_not_ask_for_it(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         session.plan(fake_file(tmp_path), device="OpenCL")
-    assert str(error.value).endswith("KernelLanguage cannot be fake; give one of OpenCL, CUDA, Triton")
+    assert str(error.value).endswith("KernelLanguage cannot be fake; give one of OpenCL, CUDA, Triton, BLAS")
     with pytest.raises(UserError, match=r"fake\.yaml:\d+: .*FakeNoise"):
         session.plan(fake_file(tmp_path, FAKE.replace("VectorWidth", "FakeNoise").replace("[fake]", "[OpenCL]")))
 

@@ -91,7 +91,7 @@ def test_a_mistake_is_answered_with_its_line_and_a_way_out(group, text, line, wo
         ("BenchmarkProblem: []", ["did you mean BenchmarkProblems?"]),
         ("BenchmarkProblems: [[{OperationType: TensorContraction}]]", ["TensorContraction", "there are GEMM, "]),
         ("BenchmarkProblems: [[{OperationType: [GEMM]}]]", ["not supported"]),
-        ("BenchmarkProblems: [[{DataType: h}]]", ["DataType: h is not supported"]),
+        ("BenchmarkProblems: [[{DataType: z}]]", ["DataType: z is not supported"]),
         ("BenchmarkProblems: [[{DataType: }]]", ["DataType is empty"]),
         ("BenchmarkProblems: [[{Noise: 1}]]", ["the ProblemType of a GEMM has no Noise"]),
         ("GlobalParameters: {Nosie: 1}", ["did you mean Noise?"]),

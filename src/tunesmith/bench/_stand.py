@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 
 from tunesmith.devices import Device, LaunchError, Prepared, Program
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Binary, Cost, Measurement, Outcome, Plan, Problem, UserError
+from tunesmith.records import Binary, Cost, Measurement, Outcome, Plan, Problem, UserError, error_detail
 
 from ._arena import Arenas
 from ._cases import Cases
 from ._job import Policy
 from ._messages import At, Candidate, Done, Interleave, Measure
 from ._timing import Take, Timed, interleave, time_plan
-from ._verify import Wrong, verify
+from ._verify import Verdict, Wrong, judge
 from .faults import reached
 from .statistics import median_interval
 
@@ -101,21 +101,24 @@ class Stand:
                 self._cases.get(problem)
                 self._tell(At("verifying", index))
                 reached("verifying")
-                ledger.wrong = self._check(candidate.binaries, problem, plan)
+                verdict = self._check(candidate.binaries, problem, plan)
+                ledger.wrong = verdict.wrong
                 if ledger.wrong:
                     return False
+                if problem == candidate.problem:
+                    ledger.error = verdict.error
         return True
 
-    def _check(self, binaries: Sequence[Binary], problem: Problem, plan: Plan) -> Wrong | None:
+    def _check(self, binaries: Sequence[Binary], problem: Problem, plan: Plan) -> Verdict:
         programs, case = self._load(binaries), self._cases.get(problem)
         try:
-            return verify(self._device, programs, plan, case)
+            return judge(self._device, programs, plan, case)
         except LaunchError as error:
             if error.reason != OUT_OF_MEMORY:
                 raise
         # What is kept for the next candidates must not be the reason why this one has no room.
         self._arenas.clear()
-        return verify(self._device, programs, plan, case)
+        return judge(self._device, programs, plan, case)
 
     @contextmanager
     def _taking(self, candidate: Candidate) -> Iterator[Take]:
@@ -168,6 +171,7 @@ class _Ledger:
     started: float = field(default_factory=time.time)
     spent: dict[str, float] = field(default_factory=lambda: {"verify": 0.0, "timing": 0.0})
     wrong: Wrong | None = None
+    error: float | None = None
     failure: tuple[str, str] | None = None
     poisoned: bool = False
     timed: Timed | None = None
@@ -195,6 +199,7 @@ class _Ledger:
         timed = self.timed
         return Measurement(
             Outcome.OK,
+            detail=error_detail(self.error),
             samples=timed.samples,
             estimate=timed.estimate,
             raced=timed.raced,

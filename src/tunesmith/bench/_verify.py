@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -67,8 +68,21 @@ class Case:
         return self._guarded[alignment]
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was wrong, or how far the outputs of a right result are from the reference."""
+
+    wrong: Wrong | None
+    error: float | None = None
+
+
 def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
-    """Run a plan and look at every byte that it could have touched. None when all is right; raises LaunchError.
+    """What `judge` finds wrong; None when all is right."""
+    return judge(device, programs, plan, case).wrong
+
+
+def judge(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
+    """Run a plan and look at every byte that it could have touched; raises LaunchError.
 
     It runs once for each poison in the outputs, so that a kernel that reads what it should only write is found out.
 
@@ -80,11 +94,12 @@ def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) 
         for poison in POISONS:
             runs.append(memory.run(programs, plan, poison))
             if wrong := _trespass(case, runs[-1]):
-                return memory.modified_input() or wrong
+                return Verdict(memory.modified_input() or wrong)
         if wrong := memory.modified_input():
-            return wrong
+            return Verdict(wrong)
     values = (_value(case, operand, after) for after in runs for operand in _outputs(case))
-    return _unwritten(case, runs) or next(filter(None, values), None)
+    found = _unwritten(case, runs) or next(filter(None, values), None)
+    return Verdict(found) if found else Verdict(None, _relative_error(case, runs[0]))
 
 
 def logical(operand: Operand, storage: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -278,10 +293,8 @@ def _value(case: Case, operand: Operand, after: _After) -> Wrong | None:
     expected = case.expected.get(operand.name)
     if expected is None or 0 in operand.shape:
         return None
-    words = after.storage(operand.name).view(f"u{itemsize(operand.dtype)}")
-    written = logical(operand, words)[cast(Any, expected.where)]
     is_exact = expected.value.dtype.kind in "iu"
-    got = written.view(operand.dtype) if is_exact else in_float64(operand.dtype, written)
+    got = _found(operand, expected, after)
     # Written so that a NaN on either side counts as wrong.
     wrong = got != expected.value if is_exact else ~(np.abs(got - expected.value) <= expected.bound)
     if not wrong.any():
@@ -293,6 +306,25 @@ def _value(case: Case, operand: Operand, after: _After) -> Wrong | None:
         f"{got[first]}, expected {value}" if is_exact else f"{got[first]:.9g}, expected {value:.9g} within {bound:.3g}"
     )
     return Wrong("wrong value", f"{operand.name}{place} is {said}; {int(wrong.sum())} of {wrong.size} elements wrong")
+
+
+def _found(operand: Operand, expected: Expected, after: _After) -> NDArray[Any]:
+    """What was written where the reference has values, in its data type."""
+    words = after.storage(operand.name).view(f"u{itemsize(operand.dtype)}")
+    written = logical(operand, words)[cast(Any, expected.where)]
+    return written.view(operand.dtype) if expected.value.dtype.kind in "iu" else in_float64(operand.dtype, written)
+
+
+def _relative_error(case: Case, after: _After) -> float | None:
+    """Square root of the sum of squared differences over that of squared values; None where there is nothing to it."""
+    differences, values = 0.0, 0.0
+    for operand in _outputs(case):
+        expected = case.expected.get(operand.name)
+        if expected is not None and 0 not in operand.shape and expected.value.dtype.kind == "f":
+            difference = _found(operand, expected, after) - expected.value
+            differences += float(np.vdot(difference, difference))
+            values += float(np.vdot(expected.value, expected.value))
+    return math.sqrt(differences / values) if values else None
 
 
 def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import typer
 
-from tunesmith.cli import random
+from tunesmith.cli import calibrate, portblas, random, stream_k
 
 COMMANDS = ("devices", "plan", "tune", "show", "select", "compare")
 """Each is a module of this package with a function of the same name."""
@@ -26,3 +26,6 @@ for _command in COMMANDS:
     app.command(_command, context_settings={"allow_extra_args": _command == "select"})(_function)
 
 app.add_typer(random.app)
+app.add_typer(portblas.app)
+app.add_typer(calibrate.app)
+app.add_typer(stream_k.app)

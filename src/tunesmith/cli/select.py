@@ -31,7 +31,7 @@ def select(
 
     Example: `tunesmith select out/logic --size 1024 1024 1 1024`
     """
-    sizes = _sizes([size, *context.args])
+    sizes = sizes_of([size, *context.args])
     with load(logic) as library:
         try:
             choice = library.select(*sizes, problem_type=problem_type)
@@ -46,7 +46,8 @@ def select(
         console.print(tables.choice(sizes, choice))
 
 
-def _sizes(words: list[str]) -> tuple[int, ...]:
+def sizes_of(words: list[str]) -> tuple[int, ...]:
+    """The numbers after --size. Raises UserError for anything else."""
     try:
         sizes = tuple(int(part) for word in words for part in word.replace(",", " ").replace("x", " ").split())
     except ValueError:

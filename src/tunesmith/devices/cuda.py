@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tunesmith.records import (
     Binary,
+    GemmCall,
     Launch,
     Module,
     OperandArgument,
@@ -26,9 +27,11 @@ from tunesmith.records import (
     Write,
     Zero,
 )
+from tunesmith.toolchains.blas import LANGUAGE as BLAS
 
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
+from ._cublas import CuBlas, Use
 from ._cuda_arguments import Convention
 from ._cuda_driver import REMEDY, bindings, call
 from ._cuda_program import Kernel, LoadedModule
@@ -43,7 +46,7 @@ HELD_BACK = 64
 
 
 class Cuda(Api):
-    name, languages = "CUDA", ("CUDA", "Triton")
+    name, languages = "CUDA", ("CUDA", "Triton", BLAS)
     trial = Module(
         "CUDA",
         'extern "C" __global__ void trial(int *out)\n'
@@ -84,7 +87,7 @@ class Memory:
 
 class CudaPrepared(Prepared):
     def __init__(
-        self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel], programs: Sequence[LoadedModule]
+        self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel | Use], programs: Sequence[object]
     ) -> None:
         self.commands, self.kernels = commands, kernels
         self._kept = tuple(programs)
@@ -147,32 +150,36 @@ class CudaDevice(Device):
     def wrap(self, array: NDArray[Any]) -> None:
         return None
 
-    def load(self, binary: Binary) -> LoadedModule:
+    def load(self, binary: Binary) -> LoadedModule | CuBlas:
+        if binary.language == BLAS:
+            return CuBlas.load(binary.payload.decode())
         module = call("cuModuleLoadData", binary.payload)
         entries = [fact.entry for fact in binary.facts]
         kernels = {entry: Kernel(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
         return LoadedModule.of(module, kernels, Convention.of(binary.metadata))
 
     def prepare(
-        self, plan: Plan, programs: Sequence[LoadedModule], operands: Mapping[str, Memory], workspace: Memory | None
+        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, Memory], workspace: Memory | None
     ) -> CudaPrepared:
         memory = dict(operands) | ({"": workspace} if workspace else {})
         commands = [self._command(step, programs, memory) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
-        kernels = [programs[step.module].kernels[step.entry] for step in launches]
+        kernels: list[Kernel | Use] = [programs[step.module].kernels[step.entry] for step in launches]
+        kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, GemmCall)]
         return CudaPrepared(commands, kernels, programs)
 
-    def _command(
-        self, step: Step, programs: Sequence[LoadedModule], memory: Mapping[str, Memory]
-    ) -> Callable[[], object]:
+    def _command(self, step: Step, programs: Sequence[Any], memory: Mapping[str, Memory]) -> Callable[[], object]:
         if isinstance(step, Zero):
             part = self.view(memory[step.operand], step.offset, step.size)
             return partial(call, "cuMemsetD8Async", part.address, 0, part.size, self._stream)
         if isinstance(step, Write):
             part = self.view(memory[""], step.offset, len(step.data))
             return partial(_copy, part.address, np.frombuffer(step.data, np.uint8), self._stream)
-
-        ready = Repeated(step, programs[step.module], {name: one.address for name, one in memory.items()})
+        addresses = {name: one.address for name, one in memory.items()}
+        if isinstance(step, GemmCall):
+            blas: CuBlas = programs[step.module]
+            return blas.gemm(step, addresses, self._stream)
+        ready = Repeated(step, programs[step.module], addresses)
         return partial(ready.enqueue, self._stream, step.grid[0])
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: Memory | None) -> Repeated:

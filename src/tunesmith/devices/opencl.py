@@ -25,6 +25,7 @@ from tunesmith.records import (
     Argument,
     Binary,
     CompiledFacts,
+    GemmCall,
     Launch,
     LocalArgument,
     Module,
@@ -40,10 +41,13 @@ from tunesmith.records import (
 )
 from tunesmith.toolchains import CompileError
 from tunesmith.toolchains._opencl_devices import context, platforms
+from tunesmith.toolchains.blas import LANGUAGE as BLAS
 from tunesmith.toolchains.opencl import build
 
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
+from ._host_blas import HostBlas
+from ._opencl_host import HostPrepared, HostWork
 from ._opencl_target import describe
 
 
@@ -56,6 +60,8 @@ class _Memory:
     offset: int = 0
     host_bytes: int = 0
     """Where it is a host array's memory: how much of it the host reads once it is released."""
+    address: int = 0
+    """Where it is a host array's memory: the array's first byte."""
 
 
 SPARE = 16
@@ -80,7 +86,7 @@ class OpenCL(Api):
     """Every device of every installed OpenCL platform; selectors are `OpenCL:platform:device`."""
 
     name = "OpenCL"
-    languages = ("OpenCL",)
+    languages = ("OpenCL", BLAS)
     trial = Module(
         "OpenCL",
         "__kernel void trial(__global int *out) { out[get_global_id(0)] = (int)get_global_id(0) + 1; }",
@@ -120,6 +126,7 @@ class OpenCLDevice(Device):
         self._running: set[_Prepared] = set()
         # PoCL's CPU driver has no memory but the host's, so a wrapped array needs no map: that saves 0.1 ms a call.
         self._works_on_host_arrays = self._device.platform.name == "Portable Computing Language"
+        self._host = HostWork(self._queue, stays=self._works_on_host_arrays)
 
     def allocate(self, size: int) -> _Memory:
         with _Launching():
@@ -158,9 +165,11 @@ class OpenCLDevice(Device):
         with _Launching():
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
         shown = 0 if self._works_on_host_arrays or not writeable else array.nbytes
-        return _Memory(handle, handle, host_bytes=shown)
+        return _Memory(handle, handle, host_bytes=shown, address=array.ctypes.data)
 
-    def load(self, binary: Binary) -> _Loaded:
+    def load(self, binary: Binary) -> _Loaded | HostBlas:
+        if binary.language == BLAS:
+            return HostBlas.of_scipy()
         try:
             program = build(self._context, binary.payload)
         except CompileError as error:
@@ -168,14 +177,19 @@ class OpenCLDevice(Device):
         return _Loaded(program, {facts.entry: facts for facts in binary.facts}, {})
 
     def prepare(
-        self, plan: Plan, programs: Sequence[_Loaded], operands: Mapping[str, _Memory], workspace: _Memory | None
-    ) -> _Prepared:
+        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, _Memory], workspace: _Memory | None
+    ) -> Prepared:
+        if any(isinstance(step, GemmCall) for step in plan.steps):
+            return self._host.prepare(plan, programs, operands)
         bind = _Binding(self, operands, workspace)
         with _Launching():
             commands = tuple(self._command(step, programs, bind) for step in plan.steps)
         return _Prepared(commands, bind, self._running)
 
     def time(self, executions: Sequence[Prepared]) -> float:
+        if calls := [one for one in executions if isinstance(one, HostPrepared)]:
+            return self._host.time(calls)
+        self._host.settle()
         first: Any = None
         last: Any = None
         with _Launching():
@@ -218,13 +232,14 @@ class OpenCLDevice(Device):
             self._queue.finish()
         self._running.clear()
 
-    def _command(self, step: Step, programs: Sequence[_Loaded], bind: _Binding) -> Callable[[], Any]:
+    def _command(self, step: Step, programs: Sequence[Any], bind: _Binding) -> Callable[[], Any]:
         if isinstance(step, Zero):
             handle = bind.operand(step.operand) if step.operand else bind.workspace(0)
             return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
         if isinstance(step, Write):
             data = np.frombuffer(step.data, np.uint8)
             return partial(cl.enqueue_copy, self._queue, bind.workspace(0), data, dst_offset=step.offset)
+        assert isinstance(step, Launch), "a GemmCall is the host's"
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
         kernel, is_new = bind.kernel(loaded, step)

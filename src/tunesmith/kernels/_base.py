@@ -36,6 +36,9 @@ class Kernel(ABC):
     language: str
     form: Mapping[str, Value] = MappingProxyType({})
     """What a configuration says to mean this family among those of its language; nothing when it is the only one."""
+    named_by: str = ""
+    """A parameter whose mention in a configuration (with a value other than `none`) means a family that has it, and no
+    other; empty for a family that is meant where nothing is mentioned."""
 
     @abstractmethod
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:

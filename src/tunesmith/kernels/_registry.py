@@ -16,7 +16,11 @@ KERNELS: Registry[Kernel] = Registry(
         "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
         "CudaSimtGemm": "tunesmith.kernels.gemm.cuda.simt:CudaSimtGemm",
+        "CudaWgmmaGemm": "tunesmith.kernels.gemm.cuda.wgmma:CudaWgmmaGemm",
         "TritonTmaGemm": "tunesmith.kernels.gemm.triton.tma:TritonTmaGemm",
+        "VendorBlas": "tunesmith.kernels.vendor:VendorBlas",
+        "PortBlasGemm": "tunesmith.kernels.gemm.portblas:PortBlasGemm",
+        "PortBlasCuda": "tunesmith.kernels.gemm.portblas:PortBlasCuda",
         "Custom": "tunesmith.kernels.custom:CustomKernel",
         "CustomCuda": "tunesmith.kernels.custom:CustomCudaKernel",
         "OpenCLRandom": "tunesmith.kernels.random:OpenCLRandom",
@@ -32,6 +36,9 @@ HIDDEN = ("FakeGemm",)
 LANGUAGE, OPEN = "KernelLanguage", "any"
 """What picks the language, and its default where nothing speaks for one: then the device decides, once it is known."""
 
+ABSENT = "none"
+"""The default of a parameter that a family is named by: none of these families is meant."""
+
 
 def families(operation: str, hidden: bool = True) -> list[Kernel]:
     """The families that compute an operation, in the registry's order; those for people only without `hidden`."""
@@ -40,12 +47,14 @@ def families(operation: str, hidden: bool = True) -> list[Kernel]:
 
 
 def family_for(operation: str, config: Configuration) -> Kernel:
-    """The family that a configuration means: that of its `KernelLanguage`, whose form it does not contradict.
+    """The family that a configuration means: that of its `KernelLanguage`, whose form it does not contradict. Where the
+    configuration mentions what some families are named by, it is one of these; else it is none of them.
 
     Raises LookupError when there is none, naming the forms that exist.
     """
     candidates = families(operation)
-    for kernel in candidates:
+    named = [kernel for kernel in candidates if config.get(kernel.named_by, ABSENT) != ABSENT]
+    for kernel in named or (kernel for kernel in candidates if not kernel.named_by):
         chosen_by = {LANGUAGE: kernel.language, **kernel.form}
         if all(config.get(name, value) == value for name, value in chosen_by.items()):
             return kernel
@@ -67,6 +76,8 @@ def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden
     for parameter in (parameter for space in spaces for parameter in space):
         first = united.get(parameter.name, parameter)
         united[parameter.name] = replace(first, values=_merged(first.values, parameter.values))
+    for name in {kernel.named_by for kernel in families(problem_type.operation, hidden)} & united.keys():
+        united[name] = replace(united[name], default=ABSENT, values=_merged((ABSENT,), united[name].values))
     if LANGUAGE in united and len(united[LANGUAGE].values) > 1 and _alike(spaces):
         united[LANGUAGE] = replace(united[LANGUAGE], default=OPEN)
     return Space(tuple(united.values()))
@@ -84,7 +95,7 @@ def _alike(spaces: Iterable[Space]) -> bool:
 
 
 def _form_names(kernels: Iterable[Kernel]) -> list[str]:
-    return sorted({name for kernel in kernels for name in kernel.form})
+    return sorted({name for kernel in kernels for name in (*kernel.form, kernel.named_by) if name})
 
 
 def _merged(first: tuple[Value, ...], second: tuple[Value, ...]) -> tuple[Value, ...]:

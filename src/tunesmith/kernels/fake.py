@@ -29,6 +29,7 @@ from tunesmith.records import (
 from tunesmith.spaces import Parameter, Space, When
 
 from ._base import Kernel
+from .gemm.types import wrong_type
 
 FAULTS = (
     "none",
@@ -101,6 +102,8 @@ class FakeGemm(Kernel):
         return _SPACE
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        # The fake device computes with any strides, so that an interleaved batch is nothing special.
+        yield from (refused for refused in wrong_type(problem_type) if refused.reason != "batch layout")
         work_items = math.prod(config.integers("WorkGroup"))
         if work_items > target.max_work_group_size:
             yield Rejection("work-group size", f"{work_items} work-items, at most {target.max_work_group_size}")

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 
 from ._arrays import Array, blank
 
-PRECISIONS = {"float32": "s", "float64": "d"}
+PRECISIONS = {"float32": "s", "float64": "d", "float16": "h"}
 """Tensile's letters for NumPy's data types."""
+
+_BY_SIZE = {np.dtype(name).itemsize: letter for name, letter in PRECISIONS.items()}
 
 _NATIVE = frozenset(map(np.dtype, PRECISIONS))
 """What needs no second look: `dtype.name` costs more than the rest of a small call's checks."""
@@ -39,7 +41,7 @@ class Call:
 
     @property
     def precision(self) -> str:
-        return "s" if self.out.dtype.itemsize == 4 else "d"
+        return _BY_SIZE[self.out.dtype.itemsize]
 
     def matrix(self, place: int) -> Call:
         """One matrix of the batch by itself."""

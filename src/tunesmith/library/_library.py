@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,16 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tunesmith.devices import Device
 from tunesmith.kernels import KERNELS, tuning_space
-from tunesmith.logic import Choice, Logic
+from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError
 
 from ._call import Call, checked
 from ._device import no_two_alike, open_for
 from ._launcher import REMEMBERED, Launched, Launcher
 from ._ways import Layout, Way, best_way, bound, layout, take
-
-MARK = b"tunesmith-logic:"
-"""How a line of every library logic begins."""
 
 
 def load(
@@ -33,7 +30,7 @@ def load(
     of every launch. Raises UserError for files that are no logic, and for two of one problem type and device.
     """
     place = Path(path)
-    files = sorted(_logic_files(place)) if place.is_dir() else [place]
+    files = logic_files(place)
     if not files:
         raise UserError(str(place), "holds no library logic", "name the output folder of `tunesmith tune`")
     logics = [(file, Logic.load(file)) for file in files]
@@ -124,8 +121,9 @@ class Library:
     ) -> NDArray[Any]:
         """alpha a b + beta c for matrices (2-D), or batches of them (3-D; one matrix serves a whole batch).
 
-        float32 or float64, in any layout: rows or columns may be contiguous, or lie further apart; other views are
-        copied, and so are arrays whose transposes no logic was made for. With beta = 0, c is not read. The result is
+        float32, float64 or float16, in any layout: rows or columns may be contiguous, or lie further apart, and the
+        matrices of a batch one after the other or interleaved; other views are copied, and so are arrays whose
+        transposes or batches no logic was made for. With beta = 0, c is not read. The result is
         row-major, or `out`, which may be one of the operands. Raises TypeError and ValueError as NumPy does, UserError
         where no logic serves the data type, and `devices.LaunchError` when the device fails.
         """
@@ -189,7 +187,7 @@ class Library:
             return self._opened
 
     def _unserved(self, call: Call) -> UserError:
-        wanted = {"s": "float32", "d": "float64"}[call.precision] + (" with beta" if call.c is not None else "")
+        wanted = call.out.dtype.name + (" with beta" if call.c is not None else "")
         known = ", ".join(kind.name for kind in self._logics)
         return UserError("matmul", f"no logic serves {wanted}; there are {known}", "tune a GEMM of that type")
 
@@ -210,11 +208,3 @@ def _fitting(sizes: tuple[int, ...], kind: ProblemType) -> tuple[int, ...]:
     if len(sizes) != len(kind.indices):
         raise ValueError(f"{kind.name} has the sizes {', '.join(kind.indices)}; {len(sizes)} numbers were given")
     return sizes
-
-
-def _logic_files(folder: Path) -> Iterator[Path]:
-    """The YAML files that say they are library logic."""
-    for file in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")):
-        with file.open("rb") as opened:
-            if any(line.startswith(MARK) for line in opened):
-                yield file

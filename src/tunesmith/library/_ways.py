@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Problem, ProblemType
 
 from ._arrays import Array, Stored, leading_dimension, stored
@@ -61,12 +62,17 @@ def bound(call: Call, way: Way) -> Bound:
     """The problem that a call is in this way; arrays that do not fit are copied."""
     fields = way.type.fields
     a, b, c, d = _oriented(call, way.swapped)
-    of_a = stored(a, fields.flag("TransposeA"))
-    of_b = stored(b, fields.flag("TransposeB"))
-    of_c = None if c is None else stored(c, transposed=False)
-    of_d = stored(d, transposed=False) if _writable_in_place(call, d) else _blank_like(d)
+    inside = is_interleaved(way.type)
+    of_a = stored(a, fields.flag("TransposeA"), inside)
+    of_b = stored(b, fields.flag("TransposeB"), inside)
+    of_c = None if c is None else stored(c, transposed=False, interleaved=inside)
+    of_d = (
+        stored(d, transposed=False, interleaved=inside)
+        if _writable_in_place(call, d, inside)
+        else _blank_like(d, inside)
+    )
     sizes = {"M": d.shape[1], "N": d.shape[2], "Batch": d.shape[0], "K": a.shape[2]}
-    leading = (of_d.leading, (of_c or of_d).leading, of_a.leading, of_b.leading)
+    leading = tuple(one.leading_dimension for one in (of_d, of_c or of_d, of_a, of_b))
     natural = (
         sizes["M"],
         sizes["M"],
@@ -87,8 +93,10 @@ def take(result: Bound) -> None:
     """Move D to where the caller wants it, unless it was written there."""
     if not result.d.in_place:
         batch, m, n = result.target.shape
-        columns = result.d.storage.reshape((batch, n, m))
-        result.target[...] = columns.swapaxes(1, 2)
+        if result.d.step > 1:
+            result.target[...] = result.d.storage.reshape((n, m, batch)).T
+        else:
+            result.target[...] = result.d.storage.reshape((batch, n, m)).swapaxes(1, 2)
 
 
 def _ways(call: Call, types: Iterable[ProblemType]) -> Iterator[Way]:
@@ -107,8 +115,9 @@ def _copied(call: Call, kind: ProblemType, swapped: bool) -> int:
     reads = [(a, kind.fields.flag("TransposeA")), (b, kind.fields.flag("TransposeB"))]
     if c is not None:
         reads.append((c, False))
-    copied = sum(x.nbytes for x, transposed in reads if leading_dimension(x, transposed) is None)
-    return copied + (0 if _writable_in_place(call, d) else d.nbytes)
+    inside = is_interleaved(kind)
+    copied = sum(x.nbytes for x, transposed in reads if leading_dimension(x, transposed, inside) is None)
+    return copied + (0 if _writable_in_place(call, d, inside) else d.nbytes)
 
 
 def _oriented(call: Call, swapped: bool) -> tuple[Array, Array, Array | None, Array]:
@@ -118,11 +127,13 @@ def _oriented(call: Call, swapped: bool) -> tuple[Array, Array, Array | None, Ar
     return call.b.swapaxes(1, 2), call.a.swapaxes(1, 2), c, call.out.swapaxes(1, 2)
 
 
-def _writable_in_place(call: Call, d: Array) -> bool:
+def _writable_in_place(call: Call, d: Array, interleaved: bool) -> bool:
     """D has the problem's layout, and no operand lies where it is written."""
     apart = not any(np.may_share_memory(d, x) for x in (call.a, call.b, call.c) if x is not None)
-    return apart and leading_dimension(d, transposed=False) is not None and d.dtype.isnative
+    return apart and leading_dimension(d, transposed=False, interleaved=interleaved) is not None and d.dtype.isnative
 
 
-def _blank_like(d: Array) -> Stored:
-    return Stored(np.empty(d.size, d.dtype.newbyteorder("=")), d.shape[1], d.shape[1], in_place=False)
+def _blank_like(d: Array, interleaved: bool) -> Stored:
+    step = d.shape[0] if interleaved else 1
+    length = d.shape[1] * step
+    return Stored(np.empty(d.size, d.dtype.newbyteorder("=")), length, length, in_place=False, step=step)

@@ -1,7 +1,7 @@
 """Which solution for which size. `tunesmith.logic.build` makes a logic; a running program never needs it."""
 
 from ._document import Document, Named, Origin, Regret, Row
-from ._files import write_atomically
+from ._files import logic_files, write_atomically
 from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, read_csv, write_csv
 from ._write import dump, write_logic
 from .select import Choice, Logic, Rule
@@ -20,6 +20,7 @@ __all__ = [
     "Rule",
     "Sheet",
     "dump",
+    "logic_files",
     "read_csv",
     "write_atomically",
     "write_csv",

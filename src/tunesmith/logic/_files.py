@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and which of them are library logic."""
 
 from __future__ import annotations
 
@@ -7,6 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from tunesmith.records import UserError
+
+MARK = b"tunesmith-logic:"
+"""How a line of every library logic begins."""
+
+
+def logic_files(place: Path) -> list[Path]:
+    """A file as it is named; of a folder and those below it, the YAML files that say they are library logic."""
+    if not place.is_dir():
+        return [place]
+    return sorted(file for file in (*place.rglob("*.yaml"), *place.rglob("*.yml")) if _says_so(file))
+
+
+def _says_so(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return any(line.startswith(MARK) for line in opened)
 
 
 def write_atomically(path: Path, text: str) -> None:

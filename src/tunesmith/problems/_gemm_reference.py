@@ -20,19 +20,23 @@ MOST_FLOPS = 2e10
 MOST_ELEMENTS = 1 << 24
 """Beyond either, elements of D are sampled: about a second of NumPy on two cores, 128 MiB for the values."""
 
-_FRACTION_BITS = {"float32": 24, "float64": 53}
+_FRACTION_BITS = {"float16": 11, "float32": 24, "float64": 53}
+_SMALLEST = {"float16": 2.0**-24}
+"""The spacing of a type's numbers near zero, where results may come near it."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def expected(a: Array, b: Array, c: Array | None, alpha: float, beta: float) -> Expected:
+def expected(a: Array, b: Array, c: Array | None, alpha: float, beta: float, sums: str = "") -> Expected:
     """alpha A B + beta C for logical arrays (M x K, K x N, M x N, each with the batch last, if any).
 
     The bound is
 
         |alpha| (c sqrt(K) + 2) u |A||B| + 2 u |beta C|,   c = 4,
 
-    u being the unit roundoff of the operands' type plus that of float64. Where it comes from: a sum of K products
+    u being the unit roundoff of the type of the sums (the operands' own, or NumPy's name of a wider one) plus that of
+    float64. Where sums are wider than the operands, rounding the output to the narrow type v comes on top: at most half
+    a spacing of v's numbers at the value plus what went before, or near zero. Where it comes from: a sum of K products
     commits at most 2K - 1 roundings, whatever its order. Each is at most u times a partial sum. For K <= 16 the
     worst case, (K + O(u)) u |A||B|, lies below c sqrt(K). For larger K roundings are taken as independent with mean
     zero (Higham and Mary, SIAM J. Sci. Comput. 41 (2019) A2815), so that their effects add like a random walk: partial
@@ -49,7 +53,7 @@ def expected(a: Array, b: Array, c: Array | None, alpha: float, beta: float) -> 
     """
     sample = _Sample.of(a, b)
     a64, b64 = _matrices(a, sample.rows, None, sample.batches), _matrices(b, None, sample.columns, sample.batches)
-    u = sum(2.0**-digits for digits in (_FRACTION_BITS[a.dtype.name], _FRACTION_BITS["float64"]))
+    u = sum(2.0**-digits for digits in (_FRACTION_BITS[sums or a.dtype.name], _FRACTION_BITS["float64"]))
     growth = abs(alpha) * (SAFETY * math.sqrt(a.shape[1]) + 2) * u
     value = alpha * (a64 @ b64)
     bound = growth * np.linalg.norm(a64, axis=2)[:, :, None] * np.linalg.norm(b64, axis=1)[:, None, :]
@@ -57,6 +61,8 @@ def expected(a: Array, b: Array, c: Array | None, alpha: float, beta: float) -> 
         addend = beta * _matrices(c, sample.rows, sample.columns, sample.batches)
         value += addend
         bound += 2 * u * np.abs(addend)
+    if sums not in ("", a.dtype.name):
+        bound += 2.0 ** -_FRACTION_BITS[a.dtype.name] * (np.abs(value) + bound) + _SMALLEST[a.dtype.name] / 2
     return Expected(sample.where(a.ndim == 3), _logical(value, a.ndim), _logical(bound, a.ndim))
 
 

@@ -1,7 +1,8 @@
 """D = alpha op(A) op(B) + beta C: types named as Tensile names them, a typed view of a problem, and what it must give.
 
 Everything is column-major, as in BLAS and Tensile: D and C are M x N with M contiguous; A is M x K with M contiguous,
-or K contiguous when transposed; B is K x N with K contiguous, or N contiguous when transposed.
+or K contiguous when transposed; B is K x N with K contiguous, or N contiguous when transposed. The matrices of a batch
+follow one another, or lie interleaved: then what is said to be contiguous is `Batch` elements apart.
 """
 
 from __future__ import annotations
@@ -32,18 +33,25 @@ def gemm_type(
     transpose_b: bool = True,
     batched: bool = False,
     use_beta: bool = True,
+    interleaved: bool = False,
 ) -> ProblemType:
-    """The type with Tensile's name: `Cijk_Ailk_Bljk_SB` is a batched single-precision NN with beta.
+    """The type with Tensile's name: `Cijk_Ailk_Bljk_SB` is a batched single-precision NN with beta, and
+    `Ckij_Akil_Bklj_SB` the same with its batch interleaved, since the first index is the fastest.
 
-    `data_type` is "s" or "d". i and j are M and N; batched, k is the batch and l the summation index, else k is the
-    summation index. The defaults are Tensile's. Raises ValueError for a data type that is not supported.
+    `data_type` is "s", "d" or "h". i and j are M and N; batched, k is the batch and l the summation index, else k is
+    the summation index. The defaults are Tensile's. Raises ValueError for a data type that is not supported, and for
+    an interleaved batch where there is none.
     """
     if data_type not in DATA_TYPES:
         raise ValueError(f"data type {data_type!r}; there are {', '.join(DATA_TYPES)}")
+    if interleaved and not batched:
+        raise ValueError("only a batch can be interleaved")
     batch, summed = ("k", "l") if batched else ("", "k")
     a = summed + "i" if transpose_a else "i" + summed
     b = "j" + summed if transpose_b else summed + "j"
-    name = f"Cij{batch}_A{a}{batch}_B{b}{batch}_{data_type.upper()}{'B' if use_beta else ''}"
+    before, behind = (batch, "") if interleaved else ("", batch)
+    matrices = "_".join(f"{name}{before}{indices}{behind}" for name, indices in (("C", "ij"), ("A", a), ("B", b)))
+    name = f"{matrices}_{data_type.upper()}{'B' if use_beta else ''}"
     fields: dict[str, Value] = {
         "DataType": data_type,
         "TransposeA": transpose_a,
@@ -52,6 +60,8 @@ def gemm_type(
         "StridedBatched": True,
         "UseBeta": use_beta,
     }
+    if interleaved:  # said only where it is so: types are part of what is stored
+        fields["Interleaved"] = True
     indices = ("M", "N", "Batch", "K") if batched else ("M", "N", "K")
     return ProblemType("GEMM", name, indices, Configuration(fields))
 
@@ -59,7 +69,8 @@ def gemm_type(
 @dataclass(frozen=True, slots=True)
 class Gemm:
     """A GEMM problem with names. Sizes, leading dimensions and strides from one matrix of a batch to the next in
-    elements; `dtype` is NumPy's name; `alpha` and `beta` are already rounded to it, as a kernel receives them."""
+    elements; `dtype` is NumPy's name, `sums` that of the sums; `alpha` and `beta` are already rounded to the latter, as
+    a kernel receives them. In an interleaved batch a leading dimension counts places of `batch` elements each."""
 
     m: int
     n: int
@@ -72,10 +83,12 @@ class Gemm:
     transpose_a: bool
     transpose_b: bool
     batched: bool
+    interleaved: bool
     use_beta: bool
     alpha: float
     beta: float
     dtype: str
+    sums: str
 
     @staticmethod
     def of(problem: Problem) -> Gemm:
@@ -84,10 +97,10 @@ class Gemm:
             raise ValueError(f"{problem.type.name} is no GEMM")
         sizes = dict(zip(problem.type.indices, problem.sizes, strict=True))
         fields = problem.type.fields
-        dtype = DATA_TYPES[fields.word("DataType")].dtype
+        data_type = DATA_TYPES[fields.word("DataType")]
         smallest = [extent for _, extent in GemmOperation().leading(problem.type, problem.sizes)]
         ldd, ldc, lda, ldb = problem.leading or smallest
-        round_to = np.dtype(dtype).type
+        round_to = np.dtype(data_type.sums).type
         return Gemm(
             m=sizes["M"],
             n=sizes["N"],
@@ -100,27 +113,37 @@ class Gemm:
             transpose_a=fields.flag("TransposeA"),
             transpose_b=fields.flag("TransposeB"),
             batched=fields.flag("Batched"),
+            interleaved=is_interleaved(problem.type),
             use_beta=fields.flag("UseBeta"),
             alpha=float(round_to(problem.scalars.get("alpha", 1.0))),
             beta=float(round_to(problem.scalars.get("beta", 0.0))) if fields.flag("UseBeta") else 0.0,
-            dtype=dtype,
+            dtype=data_type.dtype,
+            sums=data_type.sums,
         )
 
     @property
+    def step(self) -> int:
+        """From one element of a column (of a transposed operand: of a row) to the next."""
+        return self.batch if self.interleaved else 1
+
+    @property
     def stride_d(self) -> int:
-        return self.ldd * self.n
+        return self._stride(self.ldd, self.n)
 
     @property
     def stride_c(self) -> int:
-        return self.ldc * self.n
+        return self._stride(self.ldc, self.n)
 
     @property
     def stride_a(self) -> int:
-        return self.lda * (self.m if self.transpose_a else self.k)
+        return self._stride(self.lda, self.m if self.transpose_a else self.k)
 
     @property
     def stride_b(self) -> int:
-        return self.ldb * (self.k if self.transpose_b else self.n)
+        return self._stride(self.ldb, self.k if self.transpose_b else self.n)
+
+    def _stride(self, leading: int, columns: int) -> int:
+        return 1 if self.interleaved else leading * columns
 
 
 class GemmOperation(Operation):
@@ -133,12 +156,16 @@ class GemmOperation(Operation):
 
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
         values = {key.name: key.default for key in GEMM_FIELDS} | dict(_checked(fields, place))
+        if values["Interleaved"] and not values["Batched"]:
+            what = "Interleaved is given without Batched"
+            raise UserError(place("Interleaved"), what, "set Batched: True, or leave it out")
         return gemm_type(
             str(values["DataType"]),
             transpose_a=bool(values["TransposeA"]),
             transpose_b=bool(values["TransposeB"]),
             batched=bool(values["Batched"]),
             use_beta=bool(values["UseBeta"]),
+            interleaved=bool(values["Interleaved"]),
         )
 
     def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
@@ -172,8 +199,9 @@ class GemmOperation(Operation):
 
         def operand(name: str, shape: tuple[int, int], strides: tuple[int, int], stride: int) -> Operand:
             role = "out" if name == "D" else "in"
-            batch, step = ((g.batch,), (stride,)) if g.batched else ((), ())
-            return Operand(name, g.dtype, shape + batch, strides + step, role)  # type: ignore[arg-type]
+            batch, of_batch = ((g.batch,), (stride,)) if g.batched else ((), ())
+            in_matrix = (strides[0] * g.step, strides[1] * g.step)
+            return Operand(name, g.dtype, shape + batch, in_matrix + of_batch, role)  # type: ignore[arg-type]
 
         return (
             operand("A", (g.m, g.k), a, g.stride_a),
@@ -207,7 +235,7 @@ class GemmOperation(Operation):
         )
         assert a is not None
         assert b is not None
-        return {"D": expected(a, b, c if g.beta else None, g.alpha, g.beta)}
+        return {"D": expected(a, b, c if g.beta else None, g.alpha, g.beta, g.sums)}
 
     def checks(self, problem: Problem) -> tuple[Problem, ...]:
         """The problem; then with beta = 0 (C is all NaN) or, where it has that already, with beta /= 0. The alpha of
@@ -233,6 +261,12 @@ class GemmOperation(Operation):
         g = Gemm.of(problem)
         matrices = g.m * g.k + g.k * g.n + g.m * g.n * (2 if g.beta else 1)
         return float(matrices * g.batch * np.dtype(g.dtype).itemsize)
+
+
+def is_interleaved(problem_type: ProblemType) -> bool:
+    """Whether the batch is the fastest index of all operands."""
+    fields = problem_type.fields
+    return "Interleaved" in fields and fields.flag("Interleaved")
 
 
 def strided(operand: Operand, storage: Array, writeable: bool = False) -> Array:

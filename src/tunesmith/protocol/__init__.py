@@ -10,13 +10,14 @@ from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_name
 from ._run import run
 from ._settings import GlobalParameters, LibraryLogic
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
-from ._winners import Decision
+from ._winners import Contest, Decision, choose
 from .schema import TuningFile, read_tuning_file
 
 __all__ = [
     "NOTHING_RAN",
     "Benchmark",
     "Cell",
+    "Contest",
     "Decision",
     "Dropped",
     "Final",
@@ -39,6 +40,7 @@ __all__ = [
     "Table",
     "Trial",
     "TuningFile",
+    "choose",
     "forecast",
     "read_tuning_file",
     "reference",

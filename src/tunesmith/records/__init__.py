@@ -2,12 +2,13 @@
 
 from ._configuration import Configuration, Value, freeze, thaw
 from ._errors import Rejection, UserError
-from ._measurement import Cost, Estimate, Measurement, Outcome
+from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
 from ._problem import Operand, Problem, ProblemType
 from ._program import (
     Argument,
     Binary,
     CompiledFacts,
+    GemmCall,
     Launch,
     LocalArgument,
     Module,
@@ -33,6 +34,7 @@ __all__ = [
     "Configuration",
     "Cost",
     "Estimate",
+    "GemmCall",
     "Launch",
     "LaunchShape",
     "LocalArgument",
@@ -59,6 +61,7 @@ __all__ = [
     "Zero",
     "abbreviation",
     "architecture_name",
+    "error_detail",
     "freeze",
     "identity",
     "solution_names",

@@ -45,7 +45,8 @@ class Measurement:
 
     `samples` are seconds for one execution of the whole plan, in the order taken (for an interleaved round, sample i
     of every finalist comes from the same block). `raced` says that sampling stopped early because the solution was
-    provably slower than the best of its step. `reason` is a constant that reports count by; `detail` is for people.
+    provably slower than the best of its step. `reason` is a constant that reports count by; `detail` is for people. Of
+    a run that went well, `detail` says how far the result was from the reference, where that was looked at this time.
     """
 
     outcome: Outcome
@@ -61,3 +62,17 @@ class Measurement:
     @property
     def ok(self) -> bool:
         return self.outcome is Outcome.OK
+
+    @property
+    def error(self) -> float | None:
+        """Euclidean norm of the error over that of the reference, as `detail` says it; None where it does not."""
+        said = self.detail.removeprefix(_ERROR)
+        return float(said) if self.ok and said != self.detail else None
+
+
+_ERROR = "relative error "
+
+
+def error_detail(error: float | None) -> str:
+    """The `detail` of a run that went well."""
+    return "" if error is None else f"{_ERROR}{error:.3g}"

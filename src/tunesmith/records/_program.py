@@ -77,7 +77,8 @@ class ScalarArgument:
 class TensorMapArgument:
     """A TMA descriptor made on the host: a 1- to 5-dimensional view of an operand, innermost dimension last.
 
-    `shape`, `strides` (innermost must be 1) and `block` are in elements. After CUDA's `cuTensorMapEncodeTiled`.
+    `shape`, `strides` (innermost must be 1) and `block` are in elements. After CUDA's `cuTensorMapEncodeTiled`, whose
+    number `swizzle` is too; a binary's metadata may say otherwise.
     """
 
     name: str
@@ -85,6 +86,7 @@ class TensorMapArgument:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     block: tuple[int, ...]
+    swizzle: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +132,40 @@ class Launch:
     shared_bytes: int = 0
 
 
-Step = Zero | Write | Launch
+@dataclass(frozen=True, slots=True)
+class GemmCall:
+    """One call of the `gemm` of the BLAS that module number `module` stands for: D = alpha op(A) op(B) + beta C.
+
+    Column-major, the operands by their names A, B, C and D; with beta = 0, C is not read. `dtype` is NumPy's name;
+    leading dimensions and strides from one matrix of the batch to the next are in elements.
+    """
+
+    module: int
+    dtype: str
+    transpose_a: bool
+    transpose_b: bool
+    m: int
+    n: int
+    k: int
+    batch: int
+    lda: int
+    ldb: int
+    ldc: int
+    ldd: int
+    stride_a: int
+    stride_b: int
+    stride_c: int
+    stride_d: int
+    alpha: float
+    beta: float
+
+
+Step = Zero | Write | Launch | GemmCall
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The launches that solve one problem, in order, as data: picklable, no handle in it.
+    """The steps that solve one problem, in order, as data: picklable, no handle in it.
 
     `setup` is carried out once, before the first of any number of executions of `steps` in the same workspace: it makes
     what they find there and may change (the states of random engines). It is not part of the time.

@@ -176,7 +176,7 @@ def _facts(state: _State, now: float) -> list[str]:
 
 
 def _tile(solution: Solution) -> str:
-    shown = solution.configuration.only(["WorkGroup", "ThreadTile", "BlockSize", "GridSize"])
+    shown = solution.configuration.only(["WorkGroup", "ThreadTile", "WorkItem", "BlockSize", "GridSize"])
     return " ".join(f"{name} {value_text(value)}" for name, value in shown.items())
 
 

@@ -3,13 +3,15 @@
 from tunesmith.records import Registry
 
 from ._base import Candidates, Search, Strategy, Walk
+from .listed import Listed
 
 STRATEGIES: Registry[Strategy] = Registry(
     "search strategy",
     {
         "exhaustive": "tunesmith.search.exhaustive:Exhaustive",
         "random": "tunesmith.search.random_sample:RandomSample",
+        "surrogate": "tunesmith.search.surrogate:Surrogate",
     },
 )
 
-__all__ = ["STRATEGIES", "Candidates", "Search", "Strategy", "Walk"]
+__all__ = ["STRATEGIES", "Candidates", "Listed", "Search", "Strategy", "Walk"]

@@ -10,6 +10,7 @@ TOOLCHAINS: Registry[Toolchain] = Registry(
         "OpenCL": "tunesmith.toolchains.opencl:OpenCLToolchain",
         "CUDA": "tunesmith.toolchains.nvrtc:NvrtcToolchain",
         "Triton": "tunesmith.toolchains.triton:TritonToolchain",
+        "BLAS": "tunesmith.toolchains.blas:BlasToolchain",
         "fake": "tunesmith.toolchains.fake:FakeToolchain",
     },
 )

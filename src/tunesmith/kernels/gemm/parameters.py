@@ -5,7 +5,7 @@ A parameter that several families have stands here once, so that it means the sa
 
 from __future__ import annotations
 
-from tunesmith.spaces import Parameter
+from tunesmith.spaces import Parameter, When
 
 
 def language(name: str) -> Parameter:
@@ -104,6 +104,24 @@ GLOBAL_SPLIT = Parameter(
     "Work-groups that share one macro tile, each with its part of K. Their sums go to the workspace; a second launch "
     "adds them in a fixed order, so that results repeat bit by bit.",
     accepts="positive integer",
+)
+STREAM_GRID = Parameter(
+    "StreamKGrid",
+    0,
+    (0, 16, 32, 64, 128, 256),
+    "0: a work-group for each macro tile. Otherwise stream-K on so many work-groups: they take whole tiles in waves, "
+    "then split the rest along K evenly, whatever the number of tiles. Sums over part of K go to the workspace; a "
+    "second launch adds them in a fixed order.",
+    When.LAUNCH,
+    accepts="natural number",
+)
+STREAM_FULL_TILES = Parameter(
+    "StreamKFullTiles",
+    0,
+    (0, 1),
+    "How many whole waves of tiles are split along K together with those beyond whole waves (StreamKGrid).",
+    When.LAUNCH,
+    accepts="natural number",
 )
 GROUP_MAPPING = Parameter(
     "WorkGroupMapping",

@@ -19,6 +19,7 @@ from tunesmith.kernels.gemm.cuda_common import (
     wrong_work_group,
 )
 from tunesmith.kernels.gemm.parameters import GLOBAL_SPLIT, language
+from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Argument,
@@ -59,6 +60,7 @@ class CudaSimtGemm(Kernel):
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         tile = Tile.of(config)
         yield from wrong_device(target)
+        yield from wrong_type(problem_type)
         yield from wrong_work_group(tile, target)
         if tile.thread_m * tile.thread_n > LARGEST_THREAD_TILE:
             elements = f"{tile.thread_m} x {tile.thread_n} elements"
@@ -132,7 +134,7 @@ def _source() -> str:
 
 
 def _dtype(problem_type: ProblemType) -> str:
-    return {"s": "float32", "d": "float64"}[problem_type.fields.word("DataType")]
+    return {"s": "float32", "d": "float64", "h": "float16"}[problem_type.fields.word("DataType")]
 
 
 def _workspace(gemm: Gemm, parts: int) -> int:

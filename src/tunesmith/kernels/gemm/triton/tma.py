@@ -16,6 +16,7 @@ from tunesmith.kernels.gemm.cuda_common import (
     wrong_work_group,
 )
 from tunesmith.kernels.gemm.parameters import language
+from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     CompiledFacts,
@@ -74,7 +75,8 @@ class TritonTmaGemm(Kernel):
         yield from wrong_device(target)
         if not target.architecture.startswith("sm_") or int(target.architecture[3:].rstrip("af")) < 90:
             yield Rejection("architecture", f"TMA needs sm_90 or newer, the device has {target.architecture}")
-        if problem_type.fields.word("DataType") != "s":
+        yield from wrong_type(problem_type)
+        if problem_type.fields.word("DataType") == "d":
             yield Rejection("data type", f"{problem_type.name}: only single precision (s) in this family")
         yield from wrong_work_group(tile, target)
         if tile.items % WARP or not _power_of_two(tile.items // WARP) or tile.items > WARP * MOST_WARPS:

@@ -1,0 +1,181 @@
+"""Does the guided search find what measuring a whole list of portBLAS's finds, in a tenth of the measurements?
+
+    python benchmarks/portblas_guided.py benchmarks/recorded/SWEEP.csv                # replay a recorded sweep
+    python benchmarks/portblas_guided.py SWEEP.csv --record out/portblas --type NAME  # make it from a run's folder
+
+A sweep is a CSV with a row a configuration: its parameters (as JSON), the median time in seconds with the ends of its
+95 % interval, and the number of samples; beside it is a JSON with where it was made. It is what `tunesmith portblas
+tune` measured without `--guided`. The replay tells the search those times instead of measuring, once for each seed, and
+random search as well, with as many measurements; a search's result is the fastest configuration that it was told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tunesmith.formats.portblas_results import combination_of
+from tunesmith.kernels import family_for
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Configuration, Outcome, Value, thaw
+from tunesmith.search import STRATEGIES, Listed, Search, Strategy
+from tunesmith.search.surrogate import Surrogate
+from tunesmith.session._guided import BATCH, count_of
+from tunesmith.store import FILE_NAME, FULL, Entry, Store
+
+TIMES = ("seconds", "low", "high", "samples")
+NEAR = 1.03
+"""A result within so much of the sweep's best counts as found."""
+
+Sweep = Mapping[Configuration, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a strategy came to over all seeds, as ratio to the sweep's best time."""
+
+    strategy: str
+    measurements: int
+    median: float
+    worst: float
+    share_near: float
+    seconds_a_run: float
+
+
+def described(config: Configuration) -> Mapping[str, Value]:
+    """As the session describes a configuration to the model."""
+    return family_for("GEMM", config).derived(config)
+
+
+def replayed(strategy: Strategy, sweep: Sweep, count: int, seed: int) -> float:
+    """The time of what a search ends with when it may look at so many configurations."""
+    search: Search = strategy.start(Listed.of_list(sweep), np.random.default_rng(seed))
+    asked = 0
+    while asked < count and (more := search.ask(min(BATCH, count - asked))):
+        for config in more:
+            search.tell(config, sweep[config])
+        asked += len(more)
+    assert search.best is not None
+    return sweep[search.best]
+
+
+def figures(sweep: Sweep, seeds: int, told: Callable[[str], None] = lambda text: None) -> list[Figure]:
+    """Guided and random search over the same seeds, with a tenth of the sweep."""
+    best, count = min(sweep.values()), count_of(len(sweep))
+    strategies = {"guided": Surrogate(described), "random": STRATEGIES["random"]}
+    found = []
+    for name, strategy in strategies.items():
+        began = time.perf_counter()
+        ratios = []
+        for seed in range(seeds):
+            ratios.append(replayed(strategy, sweep, count, seed) / best)
+            told(f"{name} {seed + 1}/{seeds}: {ratios[-1]:.3f}")
+        near = sum(ratio <= NEAR for ratio in ratios) / seeds
+        each = (time.perf_counter() - began) / seeds
+        found.append(Figure(name, count, statistics.median(ratios), max(ratios), near, each))
+    return found
+
+
+def read_sweep(path: Path) -> dict[Configuration, float]:
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    sweep = {}
+    for row in rows:
+        values = {name: json.loads(text) for name, text in row.items() if name not in TIMES}
+        sweep[Configuration.from_json(json.dumps(values))] = float(row["seconds"])
+    return sweep
+
+
+def write_sweep(path: Path, sweep: Mapping[Configuration, Sequence[float]], facts: Mapping[str, object]) -> None:
+    """`sweep` has the values of `TIMES` for each configuration."""
+    names = list(next(iter(sweep)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*names, *TIMES])
+        for config, times in sweep.items():
+            writer.writerow([*(json.dumps(thaw(config[name])) for name in names), *times])
+    path.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def record(folder: Path, path: Path, problem_type: str) -> None:
+    """A run's store as a sweep: of the problem with the most measurements, all of portBLAS's kernels that ran."""
+    with Store.read(folder / FILE_NAME) as store:
+        entries = [one for one in store.entries(problem_type, FULL, (Outcome.OK,)) if one.round == FULL]
+    ours = [one for one in entries if combination_of(one.solution.configuration)]
+    if not ours:
+        raise SystemExit(f"{folder}: no kernel of portBLAS's has run there")
+    counts = Counter((one.problem, one.target) for one in ours)
+    (problem, target), _ = counts.most_common(1)[0]
+    chosen: list[Entry] = [one for one in ours if (one.problem, one.target) == (problem, target)]
+    sweep = {one.solution.configuration: _times(one) for one in chosen}
+    facts = {
+        "device": target.name,
+        "driver": target.driver,
+        "toolchain": chosen[-1].toolchain,
+        "date": time.strftime("%Y-%m-%d", time.gmtime(chosen[-1].measurement.started)),
+        "problem_type": problem.type.name,
+        "sizes": list(problem.sizes),
+        "flops": OPERATIONS["GEMM"].work(problem),
+        "configurations": len(sweep),
+    }
+    write_sweep(path, sweep, facts)
+
+
+def _times(entry: Entry) -> tuple[float, float, float, int]:
+    estimate = entry.measurement.estimate
+    assert estimate is not None
+    return estimate.seconds, estimate.low, estimate.high, estimate.count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sweep", type=Path, metavar="SWEEP.csv", help="a recorded sweep")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="make it from a run's folder first")
+    parser.add_argument("--type", default="", metavar="NAME", help="the problem type to record, such as Cij_Aik_Bkj_SB")
+    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    if arguments.record:
+        record(arguments.record, arguments.sweep, arguments.type)
+    if not arguments.sweep.is_file():
+        parser.error(f"{arguments.sweep}: no such sweep; make it with --record FOLDER")
+    sweep = read_sweep(arguments.sweep)
+    beside = arguments.sweep.with_suffix(".json")
+    facts = json.loads(beside.read_text()) if beside.is_file() else {}
+    errors = Console(stderr=True, highlight=False)
+    found = figures(sweep, arguments.seeds, errors.print)
+    best = min(sweep.values())
+    if arguments.json:
+        document = {**facts, "best_seconds": best, "seeds": arguments.seeds}
+        strategies = [{name: getattr(one, name) for name in Figure.__slots__} for one in found]
+        print(json.dumps({**document, "strategies": strategies}, indent=2))
+        return
+    console = Console(highlight=False, width=120)
+    where = f"{facts['device']}, {facts['date']}: {facts['problem_type']} {facts['sizes']}" if facts else "no facts"
+    console.print(where)
+    median = statistics.median(sweep.values()) / best
+    near = sum(seconds <= NEAR * best for seconds in sweep.values())
+    console.print(
+        f"{len(sweep)} configurations, best {best * 1e3:.4g} ms, median {median:.2f} x best, {near} within 3 % of it"
+    )
+    table = Table("search", "measurements", "median / best", "worst / best", "seeds within 3 %", "s a run", box=None)
+    for one in found:
+        numbers = (f"{one.median:.3f}", f"{one.worst:.3f}", f"{one.share_near:.0%}", f"{one.seconds_a_run:.1f}")
+        table.add_row(one.strategy, str(one.measurements), *numbers)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

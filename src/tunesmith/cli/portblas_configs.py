@@ -1,0 +1,36 @@
+"""`tunesmith portblas configs`: the parameter sets that are found by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tunesmith.formats.portblas import Mode
+from tunesmith.report import portblas_lists as report
+from tunesmith.session.portblas_sets import listed_sets
+
+from ._output import Json, console, print_json
+from .portblas_generate import Folders
+
+
+def configs(
+    folder: Folders = None,
+    mode: Annotated[Mode, typer.Option(help="Whose rules decide what is valid.")] = Mode.OURS,
+    as_json: Json = False,
+) -> None:
+    """List the sets that ship and your own: JSON files in --folder and in the folders of TUNESMITH_PORTBLAS_SETS.
+
+    A set is found by its file's name; of two with the same name yours counts.
+
+    Example: `tunesmith portblas configs`
+
+    Example: `tunesmith portblas configs --folder my_sets --json`
+    """
+    found = listed_sets(folder or (), mode)
+    if as_json:
+        print_json(report.sets_document(found))
+    else:
+        console.print(report.sets(found))
+    if report.look_at(found):
+        raise typer.Exit(1)

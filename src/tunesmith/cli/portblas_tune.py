@@ -1,0 +1,134 @@
+"""`tunesmith portblas tune nn|nt|tn|tt|all M K N BATCH REP`: every combination of a list, measured and ranked."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.records import UserError
+from tunesmith.report import ProgressReport
+from tunesmith.report import portblas_outcome as report
+from tunesmith.session.portblas_task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
+from tunesmith.session.portblas_tune import tune_portblas
+
+from ._output import Device, Json, console, messages, print_json
+from .portblas_generate import Folders
+
+INTERRUPTED = 130
+SIZES = ("M", "K", "N", "BATCH", "REP")
+LARGEST = 2**31 - 1
+_ORDER = f"the order is {ALL}|{'|'.join(TRANSPOSES)} M K N BATCH REP [{'|'.join(LAYOUTS)}]"
+
+
+def tune(
+    transposes: Annotated[
+        str, typer.Argument(metavar="|".join((*TRANSPOSES, ALL)), help="What is transposed.", show_default=False)
+    ],
+    sizes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="M K N BATCH REP [LAYOUT]",
+            help="Sizes of C = A B, matrices of the batch, least samples of a time; strided or interleaved.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")] = Path(
+        "out/portblas"
+    ),
+    config: Annotated[
+        str, typer.Option(help="A parameter file, or a set's name; the device's own set if absent.", show_default=False)
+    ] = "",
+    folder: Folders = None,
+    logic: Annotated[
+        Path | None,
+        typer.Option(help="The current library: a logic or a folder of them; OUT's own if absent.", show_default=False),
+    ] = None,
+    device: Device = None,
+    language: Annotated[
+        str, typer.Option(help=f"{' or '.join(FAMILIES)}; the device's first if absent.", show_default=False)
+    ] = "",
+    data_type: Annotated[str, typer.Option("--type", help=f"Precision: {', '.join(TYPES)}.")] = "s",
+    guided: Annotated[
+        bool, typer.Option("--guided", help="Measure a tenth of the list, where a model expects most.")
+    ] = False,
+    vendor: Annotated[
+        bool, typer.Option("--vendor", help="Let the logic choose the system BLAS where it is the fastest.")
+    ] = False,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the system BLAS, the current library and every combination; print them from the worst to the best.
+
+    The arguments are in the original's order. Everything is verified and timed alike. The winner of each transposition
+    goes into library logic, which `tunesmith.load` uses, and into a C++ header for portBLAS. Ctrl-C keeps everything
+    that was measured; the same command goes on. Lists of more than 500 kernels are guided where there is a budget.
+
+    Example: `tunesmith portblas tune nn 1024 1024 1024 1 10`
+
+    Example: `tunesmith portblas tune all 64 64 64 64 10 interleaved --config default -o out/small`
+    """
+    task = _task(transposes, sizes, config, folder, logic, language, data_type, guided, vendor)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ProgressReport(messages, quiet or as_json) as progress:
+            outcome = tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress)
+    except KeyboardInterrupt:
+        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(report.document(outcome))
+    else:
+        console.print(report.tables(outcome))
+    if outcome.look_at:
+        raise typer.Exit(1)
+
+
+def _task(
+    transposes: str,
+    sizes: list[str],
+    config: str,
+    folders: list[Path] | None,
+    logic: Path | None,
+    language: str,
+    data_type: str,
+    guided: bool,
+    vendor: bool,
+) -> PortBlasTask:
+    words = [word.lower() for word in sizes]
+    numbers = [_number(name, word) for name, word in zip(SIZES, words, strict=False)]
+    if len(numbers) < len(SIZES):
+        raise UserError(SIZES[len(numbers)], "is missing", _ORDER)
+    if len(words) > len(SIZES) + 1:
+        raise UserError(words[len(SIZES) + 1], "is one argument too many", _ORDER)
+    m, k, n, batch, repetitions = numbers
+    return PortBlasTask(
+        transposes=transposes.lower(),
+        m=m,
+        k=k,
+        n=n,
+        batch=batch,
+        repetitions=repetitions,
+        layout=words[len(SIZES)] if len(words) > len(SIZES) else LAYOUTS[0],
+        data_type=data_type.lower(),
+        language=next((name for name in FAMILIES if name.lower() == language.lower()), language),
+        config=config,
+        folders=tuple(folders or ()),
+        logic=logic,
+        guided=guided,
+        vendor=vendor,
+    )
+
+
+def _number(name: str, word: str) -> int:
+    """The original reads what is no number as zero, and divides by it."""
+    if word in LAYOUTS:
+        raise UserError(name, f"is missing before {word}", _ORDER)
+    if not (word.isascii() and word.isdigit() and 1 <= int(word[:12]) <= LARGEST):
+        raise UserError(name, f"{word!r} is no whole number from 1", _ORDER)
+    return int(word)

@@ -1,0 +1,130 @@
+"""JSON whose values know where they stand: the standard library says whether it is JSON, a walk over it says where."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunesmith.problems import shown
+from tunesmith.records import UserError
+
+MOST_BYTES = 1 << 22
+_TOKEN = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
+_KINDS: dict[type, str] = {dict: "an object", tuple: "a list", type(None): "null"}
+
+Scalar = None | bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonNode:
+    """A value: a scalar, a list of nodes, or an object.
+
+    `place` is `file:line:column: key`, where a person finds it. In `repeated` are the places of values that the object
+    gives to a key once more: of these the last counts, as for Python's `json`.
+    """
+
+    place: str
+    content: Scalar | tuple[JsonNode, ...] | dict[str, JsonNode]
+    repeated: tuple[str, ...] = field(default=())
+
+    def wrong(self, what: str, remedy: str) -> UserError:
+        return UserError(self.place, what, remedy)
+
+    def object(self, remedy: str) -> dict[str, JsonNode]:
+        if isinstance(self.content, dict):
+            return self.content
+        raise self.wrong(f"is {self.kind()}, expected an object", remedy)
+
+    def items(self, remedy: str) -> tuple[JsonNode, ...]:
+        if isinstance(self.content, tuple):
+            return self.content
+        raise self.wrong(f"is {self.kind()}, expected a list", remedy)
+
+    def kind(self) -> str:
+        return _KINDS.get(type(self.content)) or shown(json.dumps(self.content))
+
+
+def read_json(path: Path) -> JsonNode:
+    """The file's value. UserError, with line and column, for what cannot be read or is no JSON."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(str(path), f"no UTF-8 at byte {error.start}", "save it as UTF-8 text") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(str(path), f"cannot be read ({reason})", "give the path of a JSON file") from error
+    if len(raw) > MOST_BYTES:
+        raise UserError(str(path), f"longer than {MOST_BYTES} bytes", "split it into several files")
+    return parse_json(text, str(path))
+
+
+def parse_json(text: str, name: str) -> JsonNode:
+    """`read_json` for a text; `name` is what places begin with."""
+    try:
+        json.loads(text)
+        return _Walk(text, name).value("")
+    except json.JSONDecodeError as error:
+        place = f"{name}:{error.lineno}:{error.colno}"
+        raise UserError(place, f"not valid JSON ({error.msg})", "correct the syntax") from error
+    except RecursionError as error:
+        raise UserError(name, "nested too deeply", "nothing that is read here goes deeper than four lists") from error
+    except ValueError as error:
+        raise UserError(name, f"not readable JSON ({error})", "write numbers of a few digits") from error
+
+
+class _Walk:
+    """Over a text that is known to be JSON, so that no token can be out of place."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._name = name
+        self._tokens = self._placed(text)
+
+    def value(self, path: str) -> JsonNode:
+        token, place = next(self._tokens)
+        return self._value(token, place, path)
+
+    def _value(self, token: str, place: str, path: str) -> JsonNode:
+        where = f"{place}: {path}" if path else place
+        match token:
+            case "{":
+                return self._object(where, path)
+            case "[":
+                return JsonNode(where, tuple(self._items(path)))
+            case _:
+                return JsonNode(where, json.loads(token))
+
+    def _object(self, where: str, path: str) -> JsonNode:
+        fields: dict[str, JsonNode] = {}
+        repeated = []
+        while (token := next(self._tokens)[0]) != "}":
+            if token == ",":
+                continue
+            key = json.loads(token)
+            next(self._tokens)
+            value = self.value(f"{path}.{key}" if path else key)
+            if key in fields:
+                repeated.append(value.place)
+            fields[key] = value
+        return JsonNode(where, fields, tuple(repeated))
+
+    def _items(self, path: str) -> Iterator[JsonNode]:
+        count = 0
+        while (found := next(self._tokens))[0] != "]":
+            if found[0] != ",":
+                yield self._value(*found, f"{path}[{count}]")
+                count += 1
+
+    def _placed(self, text: str) -> Iterator[tuple[str, str]]:
+        line, start = 1, 0
+        for found in _TOKEN.finditer(text):
+            # No token but white space, which is between them, holds a line's end.
+            between = text.count("\n", start, found.start())
+            if between:
+                line += between
+                start = text.rindex("\n", start, found.start()) + 1
+            yield found[0], f"{self._name}:{line}:{found.start() - start + 1}"

@@ -1,0 +1,132 @@
+"""A C++ header for portBLAS with what was tuned: in the place of one of its backend files, `_gemm` for all sizes.
+
+Of portBLAS are the names and the order of parameters that its library asks for (`Gemm_Launcher`, `Tile`, `_gemm`); the
+files' words are ours. Its own backends have one choice for all transpositions; here each has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby, product
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from .portblas import Combination
+from .portblas_results import TYPE_NAMES, tile, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A problem that was measured, with the combination that won it, and how fast that was."""
+
+    data_type: str
+    transpose_a: bool
+    transpose_b: bool
+    interleaved: bool
+    m: int
+    n: int
+    k: int
+    batch: int
+    combination: Combination
+    gflops: float
+
+    @property
+    def real(self) -> str:
+        """The element's type in C++."""
+        return {"half": "cl::sycl::half"}.get(TYPE_NAMES[self.data_type], TYPE_NAMES[self.data_type])
+
+    @property
+    def place(self) -> str:
+        """For the reader: what was measured, and how fast it was."""
+        many = f", {self.batch} of them" if self.batch > 1 else ""
+        return f"{self.m} x {self.n}, K = {self.k}{many}: {self.gflops:.4g} GFLOP/s"
+
+    @property
+    def arguments(self) -> str:
+        return _arguments(self.combination)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The sizes of one element type, transposition and layout, the fastest first: of equally near ones it counts."""
+
+    transpose_a: bool
+    transpose_b: bool
+    sizes: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A transposition that was not tuned, with what serves where no other was either."""
+
+    transpose_a: bool
+    transpose_b: bool
+    arguments: str
+
+
+_PLAIN = {
+    False: Combination(
+        "non_local", "partial", 4, 0, (4, 4), (8, 8), (1, 1), (1, 1), double_buffer=False, pad_a=False, pad_b=False
+    ),
+    True: Combination(
+        "interleaved", "full", 4, 0, (2, 2), (4, 4), (1, 1), (4, 4), double_buffer=False, pad_a=False, pad_b=False
+    ),
+}
+"""By whether the batch is interleaved: where nothing was tuned."""
+
+
+def header(sizes: Iterable[Size], device: str, version: str) -> str:
+    """The text. A size that is not among these takes the nearest one, as in a library logic; what was not tuned at all
+    takes what was tuned for another transposition."""
+    by_real: dict[str, list[Size]] = {}
+    for one in sizes:
+        by_real.setdefault(one.real, []).append(one)
+    types = {real: {layout: _tables(found, layout) for layout in (False, True)} for real, found in by_real.items()}
+    return _environment().get_template("portblas_backend.hpp.jinja").render(types=types, device=device, version=version)
+
+
+def _tables(sizes: Iterable[Size], interleaved: bool) -> list[Table]:
+    def key(one: Size) -> tuple[bool, bool]:
+        return one.transpose_a, one.transpose_b
+
+    those = sorted((one for one in sizes if one.interleaved == interleaved), key=lambda one: (key(one), -one.gflops))
+    return [Table(*which, tuple(found)) for which, found in groupby(those, key)]
+
+
+def _absent(tables: Sequence[Table], interleaved: bool) -> list[Absent]:
+    there = {(table.transpose_a, table.transpose_b) for table in tables}
+    both = product((False, True), (False, True))
+    return [Absent(a, b, _arguments(_PLAIN[interleaved])) for a, b in both if (a, b) not in there]
+
+
+def _arguments(one: Combination) -> str:
+    """A combination as `Gemm_Launcher` takes it, without what is transposed."""
+    words = words_of(one)
+    parts = (
+        str(one.group[0] * one.group[1] * one.batch[1]),
+        *(str(flag).lower() for flag in (one.double_buffer, one.pad_a, one.pad_b)),
+        str(one.cache_line),
+        tile(one),
+        f"gemm_memory_t::{words.memory}",
+        f"gemm_algorithm_t::{words.algorithm}",
+        f"gemm_vectorization_t::{one.vectorization}",
+        str(one.vector),
+        f"gemm_batch_type_t::{words.batch}",
+    )
+    return ", ".join(parts)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("tunesmith.formats", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # C++, not HTML
+    )
+    made.globals["absent"] = _absent
+    return made

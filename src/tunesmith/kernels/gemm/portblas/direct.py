@@ -1,0 +1,77 @@
+"""Blocks of D straight from global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Plan, Target
+
+from .algorithm import Algorithm, block_macros, integers, operands, output, sizes, transposes
+from .text import Macros, Section, named
+from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, blocks, widest
+
+UNROLLED = 4
+"""Steps of K written out, where they are not read in vectors."""
+
+
+class Direct(Algorithm):
+    """`direct.h`. An operand that lies along the block is read in vectors of rows or columns; with full vectorisation,
+    one that lies along K in vectors of steps, and then as many steps of the other are read with it."""
+
+    acts = ("Vectorization", "VectorSize", "WorkItem")
+
+    def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
+        if not kind.transpose_a:
+            yield _rows(tiling)
+        if kind.transpose_b:
+            yield _columns(tiling)
+
+    def registers(self, tiling: Tiling, kind: Kind) -> int:
+        rows, columns = tiling.item
+        return (rows * columns + _steps(tiling, kind) * (rows + columns)) * kind.element.sum_size // 4
+
+    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+        return block_macros(tiling, tiling.items)
+
+    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+        name, steps = named("NAME", suffix), _steps(tiling, kind)
+        rows = _gathered(tiling, kind) if kind.transpose_a else _rows(tiling).used
+        macros = {
+            "ENTRY": entry,
+            **name,
+            **transposes(kind),
+            "ROW_LANES": rows,
+            "COLUMN_LANES": _columns(tiling).used if kind.transpose_b else 1,
+            "STEPS": steps,
+            "UNROLLED": f"BY_DEVICE(1, {UNROLLED if steps == 1 else 1})",
+        }
+        return [Section("give.h", {**name, "LANES_GIVEN": rows}), Section("direct.h", macros)]
+
+    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+        arguments = (*operands(gemm), *sizes(gemm), *integers(*blocks(tiling.block, gemm)), *output(gemm))
+        return Plan((self.launch(tiling, gemm, gemm.batch, arguments),))
+
+
+def _rows(tiling: Tiling) -> Width:
+    return Width("the rows of a work-item", tiling.asked_width(along_k=False), tiling.item[0])
+
+
+def _columns(tiling: Tiling) -> Width:
+    return Width("the columns of a work-item", tiling.asked_width(along_k=False), tiling.item[1])
+
+
+def _steps(tiling: Tiling, kind: Kind) -> int:
+    """Read at once, where an operand lies along K: any number will do, since the last steps are read by themselves."""
+    asked = tiling.asked_width(along_k=True) if kind.transpose_a or not kind.transpose_b else 1
+    return Width("steps", asked, asked).used
+
+
+def _gathered(tiling: Tiling, kind: Kind) -> int | str:
+    """Rows in a vector of sums where A does not come in such vectors: as the device computes and stores them."""
+    if tiling.vectorization == "none":
+        return 1
+    on_cpu, on_gpu = (
+        widest(size // kind.element.sum_size, tiling.item[0]) for size in (WIDEST_REGISTER, WIDEST_ACCESS)
+    )
+    return f"BY_DEVICE({on_cpu}, {on_gpu})"

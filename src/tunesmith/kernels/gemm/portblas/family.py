@@ -1,0 +1,96 @@
+"""The kernels of portBLAS's parameters as two families: one source in two languages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm.cuda_common import wrong_device
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import CompiledFacts, Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
+from tunesmith.spaces import Space
+
+from . import rules
+from .algorithms import ALGORITHMS
+from .parameters import NAMED_BY, space
+from .programs import Entry, program, shared_bytes
+from .tiling import Kind, Tiling
+
+SINGLE_BYTES = 4
+"""What `derived` takes an element for: it is not told the problem type."""
+
+
+class PortBlasGemm(Kernel):
+    """D = alpha op(A) op(B) + beta C by five algorithms with the parameters of portBLAS's GEMM kernels, in OpenCL C.
+
+    On a CPU work-items compute in its widest vectors and read them at any address; on a GPU in 16 bytes, where leading
+    dimensions and addresses allow, else element by element.
+    """
+
+    name, operation, language = "PortBlasGemm", "GEMM", "OpenCL"
+    named_by = NAMED_BY
+    options: tuple[str, ...] = ("-cl-std=CL1.2", "-cl-mad-enable")
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        return space(self.language)
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        tiling = Tiling.of(config)
+        if tiling.algorithm not in ALGORITHMS:
+            there_are = ", ".join(ALGORITHMS)
+            yield Rejection(rules.Reason.ALGORITHM, f"{self.name} has no {tiling.algorithm}; there are {there_are}")
+            return
+        yield from rules.common(ALGORITHMS[tiling.algorithm], tiling, Kind.of(problem_type), target)
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        tiling = Tiling.of(config)
+        plan = self.plan(config, problem, target)
+        yield from rules.problem_fits(ALGORITHMS[tiling.algorithm], tiling, problem, plan, target)
+
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        tiling = Tiling.of(config)
+        yield from rules.compiled(ALGORITHMS[tiling.algorithm], tiling, facts, target)
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return (_module(self.language, self.options, Tiling.of(config), Kind.of(problem_type)),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        gemm, tiling, kind = Gemm.of(problem), Tiling.of(config), Kind.of(problem.type)
+        if not gemm.m * gemm.n * gemm.batch:
+            return Plan(())
+        algorithm = ALGORITHMS[tiling.algorithm]
+        return algorithm.plan(tiling, kind, gemm, target, shared_bytes(algorithm, tiling, kind, self.language))
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        """DepthU is a stage's steps for elements of 4 bytes."""
+        tiling = Tiling.of(config)
+        algorithm = ALGORITHMS.get(tiling.algorithm, ALGORITHMS["local"])
+        return {
+            "MacroTile": algorithm.block(tiling),
+            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if rules.uses_depth(algorithm) else 1,
+            "WorkGroupSize": algorithm.items(tiling),
+        }
+
+
+class PortBlasCuda(PortBlasGemm):
+    """PortBlasGemm's source as CUDA C++, compiled by NVRTC. Vectors are 16 bytes at most."""
+
+    name, language = "PortBlasCuda", "CUDA"
+    options = ("--diag-suppress=177",)  # a function that this program does not need
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        yield from wrong_device(target)
+        yield from super().rejections(config, problem_type, target)
+
+
+@lru_cache(maxsize=4096)
+def _module(language: str, options: tuple[str, ...], tiling: Tiling, kind: Kind) -> Module:
+    algorithm, name = ALGORITHMS[tiling.algorithm], "gemm"
+    entry = Entry(name, kind.transpose_a, kind.transpose_b)
+    text = program(algorithm, tiling, kind, language, [entry])
+    return Module(language, text, algorithm.entries(name), options)

@@ -1,0 +1,63 @@
+"""A batch whose index is the fastest, in vectors along it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import OperandArgument, Plan, Target
+
+from .algorithm import Algorithm, block_macros, integers, longs, output, sizes, transposes
+from .text import Macros, Section, named
+from .tiling import Kind, Tiling, Width, blocks
+
+
+class Interleaved(Algorithm):
+    """`interleaved.h`. Work-items along the batch come first in a work-group, then rows, then columns."""
+
+    acts = ("Vectorization", "VectorSize", "WorkItem", "BatchTile")
+    interleaved = True
+
+    def items(self, tiling: Tiling) -> int:
+        return tiling.items * tiling.batch[1]
+
+    def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
+        yield _width(tiling)
+
+    def registers(self, tiling: Tiling, kind: Kind) -> int:
+        rows, columns = tiling.item
+        return (rows * columns * tiling.batch[0] + (rows + 1) * _width(tiling).used) * kind.element.sum_size // 4
+
+    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+        matrices, along_batch = tiling.batch
+        vector = _width(tiling).used
+        return {
+            **block_macros(tiling, self.items(tiling)),
+            "WB": along_batch,
+            "VECTOR": vector,
+            "BATCH_VECTORS": matrices // vector,
+            "BLOCK_BATCH": matrices * along_batch,
+            "UNROLLED": "BY_DEVICE(1, 2)",
+        }
+
+    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+        name = named("NAME", suffix)
+        return [
+            Section("give.h", {**name, "LANES_GIVEN": _width(tiling).used}),
+            Section("interleaved.h", {"ENTRY": entry, **name, **transposes(kind)}),
+        ]
+
+    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+        matrices, along_batch = tiling.batch
+        arguments = (
+            *(OperandArgument("A"), *longs(gemm.lda)),
+            *(OperandArgument("B"), *longs(gemm.ldb)),
+            *sizes(gemm),
+            *integers(gemm.batch, *blocks(tiling.block, gemm)),
+            *output(gemm),
+        )
+        return Plan((self.launch(tiling, gemm, -(-gemm.batch // (matrices * along_batch)), arguments),))
+
+
+def _width(tiling: Tiling) -> Width:
+    return Width("the matrices of a work-item", tiling.asked_width(along_k=False), tiling.batch[0])

@@ -1,0 +1,38 @@
+"""One element of D a work-item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Plan, Target
+
+from .algorithm import Algorithm, block_macros, integers, operands, output, sizes, transposes
+from .text import Macros, Section
+from .tiling import Kind, Pair, Tiling, blocks
+
+ADDRESSES = 16
+"""Registers that indices and pointers take, about."""
+
+
+class Naive(Algorithm):
+    """`naive.h`: no block, no reuse, but for what the caches keep. A bound from below, and a check of the others."""
+
+    acts = ()
+
+    def block(self, tiling: Tiling) -> Pair:
+        return tiling.group
+
+    def registers(self, tiling: Tiling, kind: Kind) -> int:
+        return ADDRESSES
+
+    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+        return block_macros(replace(tiling, item=(1, 1)), tiling.items)
+
+    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+        return [Section("naive.h", {"ENTRY": entry, **transposes(kind)})]
+
+    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+        count = blocks(self.block(tiling), gemm)
+        arguments = (*operands(gemm), *sizes(gemm), *integers(*count), *output(gemm))
+        return Plan((self.launch(tiling, gemm, gemm.batch, arguments),))

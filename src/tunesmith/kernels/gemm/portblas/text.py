@@ -1,0 +1,43 @@
+"""From sources and macros to one text. It compiles by itself: every macro is defined in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+Macros = Mapping[str, int | str]
+
+BEFORE_ALL = ("dialect.h", "vectors.h", "visits.h", "operand.h", "output.h")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A source with the macros that hold for it alone; a name such as `NAME(x)` defines one with arguments."""
+
+    source: str
+    macros: Macros
+
+
+def text_of(macros: Macros, sections: Iterable[Section]) -> str:
+    """`macros` hold for all of it."""
+    parts = [*_defined(macros), *map(_source, BEFORE_ALL)]
+    for section in sections:
+        parts += [*_defined(section.macros), _source(section.source)]
+        parts += [f"#undef {name.partition('(')[0]}" for name in section.macros]
+    return "\n".join(parts) + "\n"
+
+
+def named(macro: str, suffix: str) -> dict[str, str]:
+    """The macro that makes a source's names different from those of the same source elsewhere in the text."""
+    return {f"{macro}(x)": f"x##{suffix}"}
+
+
+def _defined(macros: Macros) -> Iterator[str]:
+    yield from (f"#define {name} {value}" for name, value in macros.items())
+
+
+@cache
+def _source(name: str) -> str:
+    return files(__package__).joinpath("source", name).read_text(encoding="utf-8").rstrip("\n")

@@ -1,0 +1,156 @@
+"""What a configuration and a problem type say, as numbers: no source, no limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tunesmith.problems.gemm import Gemm, is_interleaved
+from tunesmith.records import Configuration, ProblemType
+
+Pair = tuple[int, int]
+
+MOST_LANES = 16
+"""Elements of OpenCL's longest vector."""
+WIDEST_ACCESS = 16
+"""Bytes that a work-item of a GPU moves at once, at most."""
+WIDEST_REGISTER = 64
+"""Bytes of a CPU's widest vector register (AVX-512)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A data type in C: the type of sums, bytes of an element in memory and of a sum."""
+
+    real: str
+    size: int
+    sum_size: int
+
+    @property
+    def is_half(self) -> bool:
+        return self.size == 2
+
+
+ELEMENTS = {"s": Element("float", 4, 4), "d": Element("double", 8, 8), "h": Element("float", 2, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What of a problem type a program depends on."""
+
+    data_type: str
+    transpose_a: bool
+    transpose_b: bool
+    use_beta: bool
+    interleaved: bool
+
+    @staticmethod
+    def of(problem_type: ProblemType) -> Kind:
+        fields = problem_type.fields
+        return Kind(
+            data_type=fields.word("DataType"),
+            transpose_a=fields.flag("TransposeA"),
+            transpose_b=fields.flag("TransposeB"),
+            use_beta=fields.flag("UseBeta"),
+            interleaved=is_interleaved(problem_type),
+        )
+
+    @property
+    def element(self) -> Element:
+        return ELEMENTS[self.data_type]
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The parameters. Pairs are rows and columns: `group` of work-items, `item` of elements, `top` of blocks. `batch`
+    is matrices of a work-item and work-items along an interleaved batch; `shared` is the third entry of WorkGroup."""
+
+    algorithm: str
+    group: Pair
+    shared: int
+    item: Pair
+    top: Pair
+    batch: Pair
+    vectorization: str
+    vector_size: int
+    cache_line: int
+    double_buffer: bool
+    pad: tuple[bool, bool]
+
+    @staticmethod
+    def of(config: Configuration) -> Tiling:
+        rows, columns, shared = config.integers("WorkGroup")
+        return Tiling(
+            algorithm=config.word("PortBlasAlgorithm"),
+            group=(rows, columns),
+            shared=shared,
+            item=_pair(config, "WorkItem"),
+            top=_pair(config, "TopTile"),
+            batch=_pair(config, "BatchTile"),
+            vectorization=config.word("Vectorization"),
+            vector_size=config.integer("VectorSize"),
+            cache_line=config.integer("CacheLine"),
+            double_buffer=config.flag("DoubleBuffer"),
+            pad=(config.flag("PadA"), config.flag("PadB")),
+        )
+
+    @property
+    def items(self) -> int:
+        """Work-items that compute one block of one matrix."""
+        return self.group[0] * self.group[1]
+
+    @property
+    def block(self) -> Pair:
+        """Rows and columns of D that a work-group computes, where work-items have `item` elements."""
+        return self.group[0] * self.item[0], self.group[1] * self.item[1]
+
+    def asked_width(self, along_k: bool) -> int:
+        """Elements that are to be read at once, along K or along the block."""
+        reads = {"none": False, "partial": not along_k, "full": True}
+        return self.vector_size if reads[self.vectorization] else 1
+
+    def depth(self, element: Element) -> int:
+        """Steps along K of a stage."""
+        return self.cache_line // element.size
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """Elements `asked` to be read at once of `what`, which has `extent` of them side by side."""
+
+    what: str
+    asked: int
+    extent: int
+
+    @property
+    def used(self) -> int:
+        """As many as fill the extent without a rest; sources are written with that."""
+        return widest(min(self.asked, MOST_LANES), self.extent)
+
+
+def widest(most: int, extent: int) -> int:
+    """The largest power of two that is at most `most` and divides `extent`."""
+    return max(width for width in _powers(max(1, most)) if extent % width == 0)
+
+
+def blocks(block: Pair, gemm: Gemm) -> Pair:
+    """How many cover one matrix D, along M and N."""
+    return -(-gemm.m // block[0]), -(-gemm.n // block[1])
+
+
+def visits(count: Pair, top: Pair) -> Iterator[Pair]:
+    """Blocks in the order in which work-groups take them; `visits.h` says the same in C."""
+    for band in range(0, count[1], top[1]):
+        for tile in range(0, count[0], top[0]):
+            for column in range(band, min(band + top[1], count[1])):
+                for row in range(tile, min(tile + top[0], count[0])):
+                    yield row, column
+
+
+def _powers(most: int) -> Iterator[int]:
+    yield from (1 << bit for bit in range(most.bit_length()))
+
+
+def _pair(config: Configuration, name: str) -> Pair:
+    first, second = config.integers(name)
+    return first, second

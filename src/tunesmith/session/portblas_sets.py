@@ -1,0 +1,31 @@
+"""Which sets of portBLAS parameters there are, and what each makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.formats.portblas import Config, Mode, PortBlasSet, list_sets, read
+from tunesmith.records import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSet:
+    """A set with what it says; `problem` is the mistake in it where it cannot be read."""
+
+    set: PortBlasSet
+    config: Config | None = None
+    problem: str = ""
+
+
+def listed_sets(folders: Sequence[Path], mode: Mode) -> tuple[ListedSet, ...]:
+    """Every set that `--config` finds by its name."""
+    return tuple(_listed(one, mode) for one in list_sets(folders))
+
+
+def _listed(one: PortBlasSet, mode: Mode) -> ListedSet:
+    try:
+        return ListedSet(one, read(one.path, mode))
+    except UserError as error:
+        return ListedSet(one, problem=str(error))

@@ -1,0 +1,134 @@
+"""The BLAS that comes with a device, found instead of compiled: a module in the language `BLAS` is one of its
+functions.
+
+On NVIDIA's GPUs that is cuBLAS, from NVIDIA's wheels (PyTorch brings them) or the system; on the host's CPU the BLAS
+that SciPy was built with, which is OpenBLAS in SciPy's own wheels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tunesmith.records import Binary, CompiledFacts, Module, Target
+
+from ._base import CompileError, Toolchain
+
+LANGUAGE = "BLAS"
+FUNCTIONS = ("gemm",)
+
+CUBLAS_NAMES = ("libcublas.so.13", "libcublas.so.12")
+"""Asked of the system's loader where NVIDIA's own finder is not installed."""
+
+CUBLAS_REMEDY = "pip install nvidia-cublas, of the driver's major version"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A BLAS: what a device loads it by, and its name and version with all that changes its speed."""
+
+    place: str
+    version: str
+
+
+class BlasToolchain(Toolchain):
+    """A binary's payload is what the device loads the library by; every function of it counts as an entry."""
+
+    language = LANGUAGE
+
+    def unavailable(self) -> str | None:
+        """Never by itself: which library it is depends on the device, and `compile` says when there is none."""
+        return None
+
+    def version(self, target: Target) -> str:
+        try:
+            return library(target).version
+        except LookupError:
+            return "no BLAS"
+
+    def compile(self, module: Module, target: Target) -> Binary:
+        if unknown := [entry for entry in module.entries if entry not in FUNCTIONS]:
+            raise CompileError("no such entry", f"there is no {unknown[0]}, only {', '.join(FUNCTIONS)}")
+        try:
+            found = library(target)
+        except LookupError as error:
+            raise CompileError("no library", str(error.args[0])) from error
+        facts = tuple(CompiledFacts(entry) for entry in module.entries)
+        return Binary(module.digest(), self.language, found.place.encode(), facts)
+
+
+def library(target: Target) -> Library:
+    """The BLAS of a device; LookupError, with the remedy, where it has none or none is installed."""
+    find = _FOUND_BY.get((target.api, target.kind))
+    if find is None:
+        raise LookupError(f"{target.name}, reached through {target.api}, has no BLAS of its vendor's")
+    return find()
+
+
+@cache
+def host_library() -> Library:
+    """The BLAS that SciPy calls: `OpenBLAS 0.3.30 SkylakeX, 2 threads, of SciPy 1.17.1`."""
+    # Imported here, the first of them since it loads the library that the second looks at.
+    import scipy
+    import scipy.linalg.cython_blas
+    from threadpoolctl import threadpool_info
+
+    loaded = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    # NumPy's wheel brings a copy of its own, which is not the one that is called.
+    own = [one for one in loaded if not any(part.startswith("numpy") for part in Path(one["filepath"]).parts)]
+    told = (own or loaded or [{}])[0]
+    name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(told.get("internal_api", ""), "BLAS")
+    parts = (name, told.get("version"), told.get("architecture"))
+    threads = f", {told['num_threads']} threads" if "num_threads" in told else ""
+    return Library("SciPy", " ".join(str(part) for part in parts if part) + f"{threads}, of SciPy {scipy.__version__}")
+
+
+@cache
+def cublas_library() -> Library:
+    """cuBLAS with its version, which it is asked for; no context is made."""
+    path, loaded = _cublas()
+    return Library(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, fp32 without TF32")
+
+
+def cublas_version(loaded: Any) -> tuple[int, ...]:
+    """Major, minor, patch. Raises LookupError where the library does not answer."""
+    version = []
+    for part in range(3):
+        number = ctypes.c_int()
+        if status := loaded.cublasGetProperty(part, ctypes.byref(number)):
+            raise LookupError(f"cuBLAS does not tell its version (status {status}): {CUBLAS_REMEDY}")
+        version.append(number.value)
+    return tuple(version)
+
+
+def _cublas() -> tuple[str, Any]:
+    """Where it is, and it loaded. NVIDIA's finder looks into wheels, conda and the system, and loads what it needs."""
+    try:
+        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+    except ImportError:
+        return _from_system()
+    try:
+        path = load_nvidia_dynamic_lib("cublas").abs_path
+    except (DynamicLibNotFoundError, RuntimeError) as error:
+        raise LookupError(f"cuBLAS is not installed ({str(error).splitlines()[0]}): {CUBLAS_REMEDY}") from error
+    return path, ctypes.CDLL(path)
+
+
+def _from_system() -> tuple[str, Any]:
+    for name in CUBLAS_NAMES:
+        try:
+            return name, ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise LookupError(f"no {' or '.join(CUBLAS_NAMES)} is installed: {CUBLAS_REMEDY}")
+
+
+_FOUND_BY: Mapping[tuple[str, str], Callable[[], Library]] = {
+    ("CUDA", "GPU"): cublas_library,
+    ("OpenCL", "CPU"): host_library,
+}
+"""By a device's API and kind."""

@@ -1,0 +1,164 @@
+"""What the kernels with portBLAS's parameters refuse, by name, and when their families are meant at all."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from cuda_runner import H200
+from portblas_kernels import ALGORITHMS, CPU, CUDA, GPU, OPENCL, TRANSPOSES, config, problem, type_for
+from tunesmith.kernels import KERNELS, families, family_for, tuning_space
+from tunesmith.kernels.gemm.portblas.rules import Reason
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.protocol import read_tuning_file
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+)
+from tunesmith.session._file import derived_names
+from tunesmith.session._judge import FamilyJudge
+
+# --- what is legal ----------------------------------------------------------------------------------------------------
+
+INTERLEAVED = type_for("interleaved")
+WITHOUT_DOUBLES = replace(GPU, double_precision=False)
+ILLEGAL = [
+    (type_for("local"), GPU, config("none"), Reason.ALGORITHM),
+    (type_for("local", "d"), WITHOUT_DOUBLES, config(), Reason.DOUBLE_PRECISION),
+    (type_for("local"), GPU, config("interleaved"), Reason.BATCH_LAYOUT),
+    (INTERLEAVED, GPU, config("local"), Reason.BATCH_LAYOUT),
+    (type_for("local"), GPU, config(WorkGroup=(8, 8, 2)), Reason.LOCAL_SPLIT),
+    (type_for("local"), GPU, config(WorkGroup=(64, 32, 1)), Reason.WORK_GROUP),
+    (INTERLEAVED, GPU, config("interleaved", BatchTile=(4, 8)), Reason.WORK_GROUP),
+    (type_for("local"), GPU, config(WorkItem=(1, 1), WorkGroup=(2, 2, 1)), Reason.VECTORS),
+    (type_for("local"), GPU, config(CacheLine=32, VectorSize=16), Reason.VECTORS),
+    (type_for("non_local"), GPU, config("non_local", VectorSize=8), Reason.VECTORS),
+    (INTERLEAVED, GPU, config("interleaved", BatchTile=(2, 2)), Reason.VECTORS),
+    (type_for("local"), GPU, config(CacheLine=0), Reason.DEPTH),
+    (type_for("local", "d"), GPU, config(CacheLine=36), Reason.DEPTH),
+    (type_for("local"), GPU, config(WorkItem=(8, 8), CacheLine=128, DoubleBuffer=True), Reason.LOCAL_MEMORY),
+    (type_for("local", "d"), GPU, config(WorkItem=(16, 8)), Reason.REGISTERS),
+]
+
+
+@pytest.mark.parametrize(("type_", "target", "made", "reason"), ILLEGAL)
+def test_an_illegal_configuration_says_why(type_, target, made, reason):
+    rejections = list(OPENCL.rejections(made, type_, target))
+    assert reason in [rejection.reason for rejection in rejections]
+    assert all(rejection.detail for rejection in rejections)
+
+
+def test_every_reason_is_provoked_by_a_test_here():
+    source = inspect.getsource(inspect.getmodule(test_what_the_compiler_says_can_reject))
+    assert [reason.name for reason in Reason if f"Reason.{reason.name}" not in source] == []
+
+
+def test_what_portblas_needs_and_these_kernels_do_not_is_legal():
+    """Work-groups that are no whole cache lines, or no multiple of an item's rows; blocks that are not square."""
+    for made in (config(WorkItem=(3, 5), WorkGroup=(6, 7, 1), Vectorization="none"), config(WorkGroup=(5, 3, 1))):
+        assert not list(OPENCL.rejections(made, type_for("local"), GPU))
+    wide = config("non_local", WorkItem=(4, 8), WorkGroup=(4, 16, 1))
+    assert not list(OPENCL.rejections(wide, type_for("non_local"), GPU))
+    rows = config("interleaved", WorkItem=(1, 1), WorkGroup=(32, 1, 1), BatchTile=(4, 2))
+    assert not list(OPENCL.rejections(rows, INTERLEAVED, GPU))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "made", "reason"),
+    [
+        ((200_000, 200_000, 1, 16), config(), "device memory"),
+        ((4, 4, 65_536, 4), config(), "grid"),
+        ((2**31 - 8, 1, 1, 1), config(), "index range"),
+        ((2**16, 2**16, 1, 1), config("naive", WorkGroup=(1, 1, 1)), Reason.GRID),
+        ((64, 64, 1, 64), config(TopTile=(2**31, 1)), Reason.GRID),
+    ],
+)
+def test_a_problem_that_does_not_fit_says_why(sizes, made, reason):
+    type_ = type_for("local")
+    assert reason in [one.reason for one in OPENCL.rejections_for(made, problem(type_, *sizes), GPU)]
+
+
+def test_what_the_compiler_says_can_reject():
+    facts = {
+        Reason.WORK_GROUP: CompiledFacts("gemm", max_work_group_size=128),
+        Reason.LOCAL_MEMORY: CompiledFacts("gemm", local_bytes=GPU.local_memory_bytes + 1),
+        Reason.REGISTERS: CompiledFacts("gemm", registers=255 + 2),
+        Reason.SPILLS: CompiledFacts("gemm", registers=100, spill_bytes=5000),
+    }
+    for reason, fact in facts.items():
+        assert [one.reason for one in OPENCL.rejections_compiled(config(), [fact], GPU)] == [reason]
+    fine = CompiledFacts("gemm", registers=128, spill_bytes=0, local_bytes=8448, max_work_group_size=256)
+    assert not list(OPENCL.rejections_compiled(config(), [fine, CompiledFacts("reduce", registers=32)], GPU))
+
+
+def test_defaults_are_legal_everywhere_and_cuda_needs_a_cuda_device():
+    for algorithm, transposes, data_type in product(ALGORITHMS, TRANSPOSES, "sdh"):
+        type_ = type_for(algorithm, data_type, transposes)
+        for family, target in ((OPENCL, GPU), (OPENCL, CPU), (CUDA, H200)):
+            assert not list(family.rejections(config(algorithm, family), type_, target))
+    assert "device API" in [one.reason for one in CUDA.rejections(config(), type_for("local"), GPU)]
+
+
+OTHERS = ("TiledGemm", "RegisterGemm", "CudaSimtGemm", "TritonTmaGemm")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(("type_", "reason"), [(gemm_type("h"), "data type"), (INTERLEAVED, "batch layout")])
+def test_families_without_half_precision_and_interleaved_batches_say_so(name, type_, reason):
+    family = KERNELS[name]
+    start = tuning_space(type_, H200, hidden=True).defaults | {"KernelLanguage": family.language} | family.form
+    assert reason in [one.reason for one in family.rejections(start, type_, H200)]
+
+
+# --- which family is meant --------------------------------------------------------------------------------------------
+
+
+def test_the_families_are_meant_where_their_algorithm_is_named_and_only_there():
+    start = tuning_space(type_for("local")).defaults
+    assert start["PortBlasAlgorithm"] == "none"
+    assert family_for("GEMM", start) is family_for("GEMM", Configuration()) is KERNELS["TiledGemm"]
+    for algorithm in ALGORITHMS:
+        named = start | {"PortBlasAlgorithm": algorithm}
+        assert family_for("GEMM", named) is OPENCL
+        assert family_for("GEMM", named | {"LocalMemory": False}) is OPENCL
+        assert family_for("GEMM", named | {"KernelLanguage": "CUDA"}) is CUDA
+        assert family_for("GEMM", Configuration({"PortBlasAlgorithm": algorithm})) is OPENCL
+    with pytest.raises(LookupError, match="'PortBlasAlgorithm': 'local'"):
+        family_for("GEMM", start | {"PortBlasAlgorithm": "local", "KernelLanguage": "Triton"})
+
+
+def test_their_parameters_change_nothing_for_the_other_families():
+    """Which parameters a tuning file starts from, but for those that only these families have, is as it was."""
+    type_ = type_for("local")
+    start = tuning_space(type_).defaults
+    others = [family for family in families("GEMM", hidden=False) if not family.named_by]
+    firsts: dict[str, object] = {}
+    for family in others:
+        for parameter in family.space(type_):
+            firsts.setdefault(parameter.name, parameter.default)
+    assert start.only(firsts) == Configuration(firsts)
+    for family in others:
+        theirs = {parameter.name for parameter in OPENCL.space(type_)}
+        assert theirs & {parameter.name for parameter in family.space(type_)} <= {"KernelLanguage", "WorkGroup"}
+
+
+def test_a_tuning_file_can_fork_over_algorithms(tmp_path):
+    path = tmp_path / "file.yaml"
+    path.write_text("""
+        BenchmarkProblems:
+          - - {OperationType: GEMM, DataType: s, TransposeB: False, Batched: True}
+            - ForkParameters:
+                - PortBlasAlgorithm: [none, local, naive]
+              BenchmarkForkParameters:
+                - WorkItem: [[4, 4], [8, 8]]
+    """)
+    file = read_tuning_file(path, tuning_space, derived_names)
+    (phases,) = file.groups
+    judge = FamilyJudge(phases.problem_type, GPU)
+    found = [judge.solution(phases.start | choice) for choice in phases.steps[0].choices]
+    assert [one.kernel for one in found] == ["TiledGemm", "PortBlasGemm", "PortBlasGemm"]
+    assert "WorkItem" in found[1].configuration
+    assert "WorkItem" not in found[0].configuration

@@ -1,0 +1,55 @@
+"""Sets of parameters by name: ours, and a user's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tunesmith.formats.portblas import ENVIRONMENT, Mode, find_set, list_sets, read
+from tunesmith.records import UserError
+
+
+def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for() -> None:
+    sets = [one for one in list_sets() if one.shipped]
+    assert [one.name for one in sets] == ["amd", "cpu", "default", "intel", "nvidia"]
+    for one in sets:
+        config = read(one.path, Mode.OURS)
+        assert config.about
+        assert not config.notes
+        assert {combination.algorithm for combination in config.combinations} == {
+            "local",
+            "non_local",
+            "interleaved",
+            "naive",
+            "tall_skinny",
+        }
+        assert 50 <= len(config.combinations) <= 500
+        assert all(count.valid for count in config.counts.values())
+
+
+def test_a_set_is_found_by_name_first_in_the_user_s_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, environment = tmp_path / "given", tmp_path / "environment"
+    for folder, names in ((given, ["mine"]), (environment, ["mine", "other", "cpu"])):
+        folder.mkdir()
+        for name in names:
+            (folder / f"{name}.json").write_text("{}")
+    monkeypatch.setenv(ENVIRONMENT, os.pathsep.join(["", str(environment)]))
+    assert find_set("mine", [given]) == given / "mine.json"
+    assert find_set("mine") == find_set("mine.json") == environment / "mine.json"
+    assert find_set("other", [given]) == environment / "other.json"
+    assert find_set("cpu") == environment / "cpu.json"
+    assert find_set("nvidia", [given]).parent.name == "portblas_sets"
+    assert find_set(given / "mine.json") == given / "mine.json"
+    assert {one.name: one.shipped for one in list_sets([given])}.items() >= {("mine", False), ("nvidia", True)}
+
+
+def test_a_name_that_no_set_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    with pytest.raises(UserError, match=r"nvidea: is neither a file nor the name of a set; did you mean nvidia\?"):
+        find_set("nvidea")
+    with pytest.raises(UserError, match=r"one of amd, cpu, default, intel, nvidia"):
+        find_set(tmp_path / "absent.json")
+    with pytest.raises(UserError, match=r"--folder: .*absent is no folder"):
+        find_set("nvidia", [tmp_path / "absent"])

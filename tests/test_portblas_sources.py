@@ -1,0 +1,100 @@
+"""What `portblas generate` writes with our kernels: OpenCL C that compiles by itself, the same program only once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opencl_runner import verify
+from portblas_files import DATA, LOCAL, needs_data, written
+from tunesmith.formats.portblas import Mode, list_sets
+from tunesmith.kernels.gemm.portblas import PortBlasGemm
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Launch,
+    Module,
+    Plan,
+    Problem,
+    ProblemType,
+    Target,
+    UserError,
+)
+from tunesmith.session.portblas_generate import MARK, generate
+
+ENTRIES = ("gemm_nn", "gemm_tn", "gemm_nt", "gemm_tt")
+SETS = [one.name for one in list_sets() if one.shipped]
+
+
+class OfFile(PortBlasGemm):
+    """The family with the text of a generated file: its launches, under the file's names for them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return (Module(self.language, self._text, (*ENTRIES, *(["reduce"] if " reduce(" in self._text else []))),)
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        plan, fields = super().plan(config, problem, target, facts), problem.type.fields
+        entry = "gemm_" + "".join("nt"[fields.flag(f"Transpose{matrix}")] for matrix in "AB")
+        steps = (
+            replace(one, entry=entry) if isinstance(one, Launch) and one.entry == "gemm" else one for one in plan.steps
+        )
+        return replace(plan, steps=tuple(steps))
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["local", "non_local", "interleaved", "naive", "tall_skinny"])
+def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorithm: str, tmp_path: Path) -> None:
+    made = generate("default", Mode.OURS, folder=tmp_path)
+    candidate = next(one for one in made.candidates if one.combination.algorithm == algorithm)
+    text = (tmp_path / f"{candidate.stem}.cl").read_text()
+    assert text.startswith(MARK)
+    kernel, interleaved = OfFile(text), algorithm == "interleaved"
+    for entry in ENTRIES:
+        transposes = {f"transpose_{matrix}": letter == "t" for matrix, letter in zip("ab", entry[-2:], strict=True)}
+        problem_type = gemm_type(batched=interleaved, interleaved=interleaved, **transposes)
+        sizes = (37, 21, 3, 50) if interleaved else (37, 21, 50)
+        verify(kernel, candidate.combination.configuration(), Problem(problem_type, sizes))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_candidate_of_our_sets_has_a_source(name: str, tmp_path: Path) -> None:
+    made = generate(name, Mode.OURS, folder=tmp_path)
+    assert made.programs == len(made.listed) == len(list(tmp_path.glob("*.cl")))
+    for path in tmp_path.glob("*.cl"):
+        text = path.read_text()
+        assert all(text.count(f"#define ENTRY {entry}\n") == 1 for entry in ENTRIES), path.name
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "candidates", "programs"), [("default", 998, 990), ("nvidia_gpu", 1349, 1349)])
+def test_programs_of_the_original_s_files(name: str, candidates: int, programs: int) -> None:
+    """The eight that are equal are full vectorisation by 1."""
+    made = generate(DATA / f"{name}.json", Mode.OURS)
+    assert (len(made.candidates), made.programs) == (candidates, programs)
+    equal = [one.combination for one in made.candidates if one.equal_to]
+    assert all((one.vectorization, one.vector) == ("full", 1) for one in equal)
+
+
+@needs_data
+def test_top_level_tiles_make_another_program() -> None:
+    made = generate(DATA / "nvidia_gpu.json", Mode.OURS)
+    (swizzled,) = (one for one in made.candidates if one.combination.top == (2, 2))
+    assert "Tile<8, 8, 8, 8, 1, 1, 2, 2, 1, 1>" in swizzled.line
+    assert not swizzled.equal_to
+
+
+def test_what_only_the_original_s_rules_admit_has_no_source_and_says_which_line_it_is(tmp_path: Path) -> None:
+    path = written(tmp_path, {"local": [{**LOCAL, "cache_line_size": [128, 6], "work_group_sizes": [[12, 8]]}]})
+    assert len(generate(path, Mode.COMPAT).candidates) == 2
+    with pytest.raises(UserError, match=r"c\.json: BENCH_PARAMS\(.*full, 1, 6, .*CacheLine 6 is no number of elements"):
+        generate(path, Mode.COMPAT, folder=tmp_path / "gen")

@@ -1,0 +1,390 @@
+"""`tunesmith portblas tune`: what it measures in which order, what it survives, what it leaves, and that it is used."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import tunesmith
+from cuda_runner import H200
+from opencl_runner import opencl_device
+from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
+from tunesmith.cli._app import app
+from tunesmith.devices import Found
+from tunesmith.devices.fake import fake_target
+from tunesmith.kernels import KERNELS
+from tunesmith.library import Launched
+from tunesmith.logic import Logic
+from tunesmith.problems.gemm import is_interleaved
+from tunesmith.records import Configuration, Measurement, Outcome, UserError
+from tunesmith.report import portblas_outcome as report
+from tunesmith.session import _portblas_tuner, events
+from tunesmith.session._arrays import row_major
+from tunesmith.session._guided import count_of
+from tunesmith.session.portblas_task import PortBlasTask, own_set
+from tunesmith.session.portblas_tune import Kind, PortBlasOutcome, tune_portblas
+from tunesmith.store import RunState
+
+SMALL = {
+    "local": [
+        {
+            "cache_line_size": [32],
+            "work_item_sizes": [[2, 2]],
+            "work_group_sizes": [[4, 4]],
+            "block_level_tiles": [[1, 1]],
+            "double_buffer": [False],
+            "no_bank_conflict_a": [True],
+            "no_bank_conflict_b": [True],
+            "vectorization_size": [2],
+        }
+    ],
+    "non_local_interleaved": [
+        {
+            "work_item_sizes": [[1, 1], [2, 2]],
+            "work_group_sizes": [[2, 2]],
+            "batch_level_tiles": [[2, 2]],
+            "vectorization_size": [2],
+        }
+    ],
+    "naive": [{"cache_line_size": [64]}],
+}
+
+
+# --- on the fake device ---------------------------------------------------------------------------------------------
+
+
+def measured(told: list[events.Event]) -> list[Configuration]:
+    return [event.solution.configuration for event in told if isinstance(event, events.CellMeasured)]
+
+
+def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_path):
+    """Wrong, crashing, refused, too large: each by name, and no line in the list from the worst to the best."""
+    faults = ("wrong value", "segfault", "launch error", "compile error")
+    too_large = DEFAULT | {"WorkGroup": (64, 32, 1)}
+    task = fake(listed=(*map(faulty, faults), too_large, TILES[7], TILES[4]))
+    outcome = tune(task, tmp_path)
+    (one,) = outcome.tuned
+    assert [reason for reason, _, _ in one.failures()] == [
+        "rejected: language",
+        "wrong result: wrong value",
+        "crash: SIGSEGV",
+        "launch error: invalid launch",
+        "compile error: compile error",
+        "rejected: work-group size",
+    ]
+    assert [row.solution.configuration for row in one.ranked() if row.kind is Kind.CANDIDATE] == [TILES[7], TILES[4]]
+    assert len(one.listing("it").splitlines()) == 4 + 3
+    assert Counter("rejected" in sentence for sentence in outcome.look_at) == {False: len(faults)}
+    assert outcome.state is RunState.FINISHED
+
+
+def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
+    outcome = tune(fake(), tmp_path)
+    (one,), (path,) = outcome.tuned, outcome.written.logic
+    family = KERNELS["FakeGemm"]
+    best = min(TILES, key=lambda config: family.guess(config, one.problem, outcome.target))
+    assert one.winner.solution.configuration == best
+    assert Logic.load(path).choose(one.problem.sizes).solution.configuration == best
+    assert outcome.written.header is None, "there is no kernel of portBLAS's among them"
+
+
+def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
+    """Another size is another row; the first one's winner stays."""
+    first = tune(fake(), tmp_path)
+    second = tune(fake(m=16, n=16, k=4), tmp_path)
+    logic = Logic.load(second.written.logic[0])
+    for outcome in (first, second):
+        (one,) = outcome.tuned
+        assert logic.choose(one.problem.sizes).solution == one.winner.solution
+    assert len(logic.document.rows) == 2
+    assert np.isfinite(logic.document.regret.worst), "every candidate was measured at both sizes"
+    assert second.tuned[0].row(Kind.CURRENT).note == "logic, nearest"
+
+
+def test_the_current_library_is_what_the_named_logic_chooses(tmp_path):
+    chosen = tune(fake(listed=TILES[:1]), tmp_path / "a").tuned[0].winner.solution
+    outcome = tune(fake(logic=tmp_path / "a" / "logic"), tmp_path / "b")
+    assert outcome.tuned[0].row(Kind.CURRENT).solution == chosen
+    with pytest.raises(UserError, match="has nothing for"):
+        tune(fake(transposes="tt", logic=tmp_path / "a" / "logic"), tmp_path / "c")
+
+
+class Interrupting:
+    """An observer that presses Ctrl-C after so many measurements."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.told = after, list[events.Event]()
+
+    def __call__(self, event: events.Event) -> None:
+        self.told.append(event)
+        if len(measured(self.told)) == self.after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
+    """Nothing is measured twice, and the end is that of a run that was not stopped."""
+    task = fake(guided=guided)
+    whole = tune(task, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        tune(task, tmp_path / "parts", Interrupting(15))
+    rest: list[events.Event] = []
+    parts = tune(task, tmp_path / "parts", rest.append)
+    assert parts.ledger.reused >= 15
+    assert [one.winner.solution for one in parts.tuned] == [one.winner.solution for one in whole.tuned]
+    assert [row.time for one in parts.tuned for row in one.ranked()] == [
+        row.time for one in whole.tuned for row in one.ranked()
+    ]
+
+
+def test_the_same_call_again_measures_nothing(tmp_path):
+    first = tune(fake(), tmp_path)
+    again = tune(fake(), tmp_path)
+    assert (again.ledger.measured, again.tuned[0].winner.solution) == (0, first.tuned[0].winner.solution)
+
+
+def test_a_guided_search_measures_a_tenth_where_the_model_expects_most(tmp_path):
+    """The tenth, or the least that a model needs; the winner is within 3 % of the whole list's best."""
+    depths = tuple(config | {"LoopUnroll": depth} for depth in (4, 8, 16, 32) for config in TILES)
+    listed = tuple(config | {"PrefetchGlobalRead": flag} for flag in (False, True) for config in depths)
+    outcome = tune(fake(guided=True, listed=listed), tmp_path)
+    (one,) = outcome.tuned
+    assert one.searched
+    assert one.programs - one.left - 1 == count_of(one.programs) == 29, "and the current library, which is listed"
+    family = KERNELS["FakeGemm"]
+    times = [family.guess(config, one.problem, outcome.target) for config in listed]
+    assert family.guess(one.winner.solution.configuration, one.problem, outcome.target) <= 1.03 * min(times)
+
+
+def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
+    task = fake(transposes="all", listed=TILES[:6])
+    outcome = tune(task, tmp_path, budget_minutes=1e-9)
+    assert outcome.state is RunState.INTERRUPTED
+    assert "the budget is spent; the same command with more goes on" in outcome.look_at
+    assert sum(one.left for one in outcome.tuned) >= 4 * 5
+    finished = tune(task, tmp_path)
+    assert (finished.state, [one.left for one in finished.tuned]) == (RunState.FINISHED, [0] * 4)
+
+
+def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
+    monkeypatch.setattr("tunesmith.session._portblas_tuner.LONG_LIST", len(TILES) - 1)
+    assert tune(fake(), tmp_path / "a", budget_minutes=10.0).tuned[0].searched
+    assert not tune(fake(), tmp_path / "b").tuned[0].searched
+
+
+def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypatch):
+    """The same GPU has two ways; elsewhere the system BLAS is called where the kernels run."""
+    by_opencl = replace(H200, api="OpenCL", selector="OpenCL:0:0")
+    monkeypatch.setattr(_portblas_tuner, "discover", lambda selector, check: (Found(H200.name, H200),))
+    assert _portblas_tuner.blas_target(by_opencl) == H200
+    for other in (H200, replace(by_opencl, name="another GPU"), replace(by_opencl, architecture="gfx90a")):
+        assert _portblas_tuner.blas_target(other) == other
+
+
+# --- the task -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "architecture", "expected"),
+    [
+        ("CPU", "pthread-Intel(R) Xeon(R)", "x86-64", "cpu"),
+        ("GPU", "NVIDIA H200", "sm_90", "nvidia"),
+        ("GPU", "gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-", "amd"),
+        ("GPU", "Intel(R) Arc(TM) A770 Graphics", "", "intel"),
+        ("GPU", "Mali-G78", "", "default"),
+    ],
+)
+def test_a_device_has_a_set_by_its_kind_or_vendor(kind, name, architecture, expected):
+    assert own_set(replace(fake_target(kind), name=name, architecture=architecture)) == expected
+
+
+def test_sizes_are_in_the_originals_order():
+    """M K N on the command line; the problem's are M, N, batch, K."""
+    task = PortBlasTask("nt", 2, 3, 5, 7, 9)
+    problem = task.problem(task.kind("nt"))
+    assert (problem.sizes, problem.type.name, task.policy.minimum_samples) == ((2, 5, 7, 3), "Cijk_Ailk_Bjlk_SB", 9)
+    assert is_interleaved(replace(task, layout="interleaved").kind("nt"))
+    assert not is_interleaved(replace(task, layout="interleaved").kind("nt", interleaved=False))
+
+
+def invoke(*words: object):  # type: ignore[no-untyped-def]
+    return CliRunner().invoke(app, ["portblas", "tune", *map(str, words)])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nn", 4096, 4096, 4096, 4, "strided"), "REP: is missing before strided"),
+        (("nn", 64, 64, 64, 1), "REP: is missing"),
+        (("nn", 64, 64), "N: is missing"),
+        (("nn", 64, 0, 64, 1, 5), "K: '0' is no whole number from 1"),
+        (("nn", 64, "x", 64, 1, 5), "K: 'x' is no whole number from 1"),
+        (("nn", 64, 64, 64, 1, 5, "packed"), "the layout of the batch: cannot be 'packed'"),
+        (("nn", 64, 64, 64, 1, 5, "strided", 6), "6: is one argument too many"),
+        (("xx", 64, 64, 64, 1, 5), "the transposition: cannot be 'xx'"),
+        (("nn", 64, 64, 64, 1, 5, "--type", "q"), "--type: cannot be 'q'"),
+        (("nn", 64, 64, 64, 1, 5, "--language", "Fortran"), "--language: cannot be 'Fortran'"),
+        (("nn", 64, 64, 64, 1, 5, "--config", "nvidai"), "did you mean nvidia"),
+    ],
+)
+def test_a_missing_or_wrong_argument_is_a_mistake_and_no_zero(words, said, tmp_path):
+    """`tune_nn 4096 4096 4096 4 strided` divides by zero in the original (portBLAS issue 499)."""
+    done = invoke(*words, "-o", tmp_path)
+    assert isinstance(done.exception, UserError), done.output
+    assert said in str(done.exception)
+
+
+# --- on this machine's CPU ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[PortBlasOutcome, list[events.Event]]:  # type: ignore[no-untyped-def]
+    """All transpositions of a small odd problem."""
+    opencl_device()
+    folder = tmp_path_factory.mktemp("portblas")
+    (folder / "small.json").write_text(json.dumps(SMALL))
+    task = PortBlasTask("all", 33, 65, 17, 1, 6, config=str(folder / "small.json"))
+    told: list[events.Event] = []
+    return tune_portblas(task, folder / "run", device="OpenCL", observe=told.append), told
+
+
+@pytest.mark.opencl
+def test_every_combination_is_a_verified_measurement_or_a_named_rejection(run):
+    outcome, _ = run
+    assert [one.name for one in outcome.tuned] == ["nn", "nt", "tn", "tt"]
+    for one in outcome.tuned:
+        assert [row.kind for row in one.rows] == [Kind.SYSTEM, Kind.CURRENT, *[Kind.CANDIDATE] * 4]
+        assert [row.failure for row in one.rows] == [""] * 3 + ["rejected: batch layout"] * 2 + [""]
+        assert all(0 < row.measurement.error < 1e-6 for row in one.rows if row.measurement)
+        assert all(row.time.count >= 6 for row in one.ranked())
+
+
+@pytest.mark.opencl
+def test_the_order_is_system_blas_current_library_combinations(run):
+    _, told = run
+    kernels = [event.solution.kernel for event in told if isinstance(event, events.CellMeasured)]
+    assert kernels[:4] == ["VendorBlas", *["PortBlasGemm"] * 3]
+    assert kernels.count("VendorBlas") == 4
+
+
+@pytest.mark.opencl
+def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
+    """Loaded as a user loads it, with arrays in each layout; the result is right."""
+    outcome, _ = run
+    launched: list[Launched] = []
+    with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
+        for one in outcome.tuned:
+            arrays = row_major(one.problem, np.random.default_rng(0))
+            library.matmul(arrays.a, arrays.b, out=arrays.out)
+            assert launched[-1].problem == one.problem
+            assert launched[-1].choice.solution == one.winner.solution
+            np.testing.assert_allclose(arrays.out, arrays.a @ arrays.b, rtol=1e-4, atol=1e-4)
+    assert {one.winner.solution.kernel for one in outcome.tuned} == {"PortBlasGemm"}
+
+
+@pytest.mark.opencl
+def test_it_prints_the_originals_lines_from_the_worst_to_the_best(run):
+    outcome, _ = run
+    one = outcome.tuned[0]
+    heading, device, size, results, *lines = one.listing(outcome.target.name).splitlines()
+    assert heading == "======= testing nn ======"
+    assert (device, size, results) == (f"Device: {outcome.target.name}", "SIZE : 4", "== Performance Results ==")
+    shape = r"(\d\.\d{6}e[+-]\d\d) gflops: (.*) - Time: \d\.\d{6}e[+-]\d\d ms, Error: \d\.\d{6}e-\d\d"
+    found = [re.fullmatch(shape, line) for line in lines]
+    speeds = [float(one[1]) for one in found]
+    assert speeds == sorted(speeds)
+    assert {one[2] for one in found} == {
+        "System GEMM implementation",
+        "tunesmith gemm",
+        "Gemm <0, 1, 1, 32, Tile<2, 2, 4, 4, 1, 1, 1, 1, 1, 1>, float_floatgemm_memory:local, "
+        "gemm_algorithm:standard, gemm_vectorization:full, vector size2, batch_type:strided>",
+        "Gemm <0, 0, 0, 64, Tile<1, 1, 1, 1, 1, 1, 1, 1, 1, 1>, float_floatgemm_memory:no_local, "
+        "gemm_algorithm:naive, gemm_vectorization:none, vector size1, batch_type:strided>",
+    }
+    (written,) = (path for path in outcome.written.results if one.problem.type.name in path.name)
+    assert written.read_text() == one.listing(outcome.target.name) + "\n"
+
+
+@pytest.mark.opencl
+def test_the_table_and_the_document_say_the_same(run):
+    outcome, _ = run
+    console = Console(width=250, record=True, file=io.StringIO())
+    console.print(report.tables(outcome))
+    text = console.export_text()
+    document = json.loads(json.dumps(report.document(outcome), allow_nan=False))
+    assert [one["name"] for one in document["transpositions"]] == ["nn", "nt", "tn", "tt"]
+    for one in document["transpositions"]:
+        assert [row["kind"] for row in one["rows"]].count("candidate") == 4
+        assert f"the winner: {one['winner']}" in text or "the current library stays" in text
+        system = next(row for row in one["rows"] if row["kind"] == "system BLAS")
+        assert system["over_system"] == 1.0
+        assert [row["name"] for row in one["rows"] if row["winner"]] == [one["winner"]]
+        assert " of SciPy " in system["toolchain"]
+        assert one["failures"] == [
+            {"reason": "rejected: batch layout", "count": 2, "example": one["failures"][0]["example"]}
+        ]
+    assert str(outcome.written.header) in text
+
+
+@pytest.mark.opencl
+def test_the_header_has_the_winner_of_each_transposition(run):
+    outcome, _ = run
+    text = outcome.written.header.read_text()
+    for a in ("false", "true"):
+        for b in ("false", "true"):
+            assert f"struct choice<float, {a}, {b}, false>" in text
+    assert "33 x 17, K = 65: " in text
+
+
+@pytest.mark.opencl
+def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
+    """The system BLAS works on the same sizes one after the other: it has no interleaved batches."""
+    opencl_device()
+    (tmp_path / "small.json").write_text(json.dumps(SMALL))
+    task = PortBlasTask("tn", 5, 7, 6, 6, 6, "interleaved", config=str(tmp_path / "small.json"))
+    outcome = tune_portblas(task, tmp_path / "run", device="OpenCL")
+    (one,) = outcome.tuned
+    assert is_interleaved(one.problem.type)
+    assert not is_interleaved(one.row(Kind.SYSTEM).solution.type)
+    assert [row.failure for row in one.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
+    launched: list[Launched] = []
+    with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
+        arrays = row_major(one.problem, np.random.default_rng(0))
+        library.matmul(arrays.a, arrays.b, out=arrays.out)
+        np.testing.assert_allclose(arrays.out, arrays.a @ arrays.b, rtol=1e-4, atol=1e-4)
+    assert launched[-1].choice.solution == one.winner.solution
+    assert launched[-1].problem == one.problem
+
+
+@pytest.mark.opencl
+def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path):
+    """On 33 x 17 x 65 a call is faster than any launch; the library then calls it, and the result is right."""
+    outcome, _ = run
+    task = replace(outcome.task, vendor=True, transposes="tn")
+    chosen = tune_portblas(task, outcome.folder, device="OpenCL")
+    (one,) = chosen.tuned
+    fastest = one.ranked()[0]
+    assert fastest.kind is Kind.SYSTEM
+    assert one.winner.solution == fastest.solution
+    launched: list[Launched] = []
+    with tunesmith.load(chosen.written.logic[0], device="OpenCL:0:0", launched=launched.append) as library:
+        arrays = row_major(one.problem, np.random.default_rng(0))
+        library.matmul(arrays.a, arrays.b, out=arrays.out)
+        np.testing.assert_allclose(arrays.out, arrays.a @ arrays.b, rtol=1e-4, atol=1e-4)
+    assert launched[-1].choice.solution.kernel == "VendorBlas"
+    assert "Tile<" in chosen.written.header.read_text()
+
+
+def test_a_row_without_a_measurement_has_no_line():
+    failed = Measurement(Outcome.WRONG_RESULT, "wrong value", "D[0] is 1")
+    assert failed.error is None
+    assert Measurement(Outcome.OK, detail="relative error 1.5e-07").error == 1.5e-7
+    assert Measurement(Outcome.OK).error is None
