@@ -15,6 +15,8 @@ ALIGNMENT = 256
 """Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
 REDUCTION_ITEMS = 256
 """Work-items of a work-group that sums partial results; each sums elements of one row of D."""
+SUMS = ("sum_of_splits", "sum_of_shares")
+"""The second launches, which add partial sums."""
 GRID_MAX = 65_535
 """Work-groups along y and z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
 
@@ -59,7 +61,7 @@ def output(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> tu
     """Where a kernel leaves its sums: in D, or with a global split in the workspace. See `common.cl.j2`."""
     if global_split > 1:
         return (partial_sums, *longs(gemm.m, gemm.m * gemm.n))
-    return _final(gemm)
+    return final(gemm)
 
 
 def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> tuple[Launch, ...]:
@@ -71,12 +73,13 @@ def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument
         entry="sum_of_splits",
         grid=(-(-gemm.m // REDUCTION_ITEMS), min(gemm.n, GRID_MAX), gemm.batch),
         work_group=(REDUCTION_ITEMS, 1, 1),
-        arguments=(*_final(gemm), partial_sums, *integers(gemm.m, gemm.n)),
+        arguments=(*final(gemm), partial_sums, *integers(gemm.m, gemm.n)),
     )
     return (launch,)
 
 
-def _final(gemm: Gemm) -> tuple[Argument, ...]:
+def final(gemm: Gemm) -> tuple[Argument, ...]:
+    """D with alpha, and C with beta where the type has one: FINAL_PARAMETERS of `common.cl.j2`."""
     d = (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), ScalarArgument(gemm.alpha, gemm.dtype))
     c = (OperandArgument("C"), *longs(gemm.ldc, gemm.stride_c), ScalarArgument(gemm.beta, gemm.dtype))
     return d + c if gemm.use_beta else d

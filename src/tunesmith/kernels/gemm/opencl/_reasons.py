@@ -21,6 +21,7 @@ class Reason(StrEnum):
     DOUBLE_PRECISION = "double precision"
     SHIFTED_EDGE = "shifted edge"
     SPLIT = "global split"
+    STREAM = "stream-K"
     GRID = "grid"
     INDEX_RANGE = "index range"
     DEVICE_MEMORY = "device memory"

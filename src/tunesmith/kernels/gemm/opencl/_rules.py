@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
 
-from ._launches import GRID_MAX, REDUCTION_ITEMS, allocations
+from ._launches import GRID_MAX, REDUCTION_ITEMS, SUMS, allocations
 from ._reasons import Reason
 from ._schedule import Schedule, TileLoads
 
@@ -17,15 +18,16 @@ UNROLLED_MAX = 2_048
 
 
 def element_bytes(problem_type: ProblemType) -> int:
-    return {"s": 4, "d": 8}[problem_type.fields.word("DataType")]
+    return {"s": 4, "d": 8, "h": 2}[problem_type.fields.word("DataType")]
 
 
 def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
     """Whatever the form: data type, work-group, depth, vectors, size of the code."""
     schedule = Schedule.of(config)
+    yield from wrong_type(problem_type)
     if element_bytes(problem_type) == 8 and not target.double_precision:
         yield Rejection(Reason.DOUBLE_PRECISION, f"{target.name} has none")
-    items = max(schedule.work_items, REDUCTION_ITEMS if schedule.global_split > 1 else 1)
+    items = max(schedule.work_items, REDUCTION_ITEMS if schedule.global_split > 1 or schedule.streams else 1)
     if items > target.max_work_group_size:
         yield Rejection(Reason.WORK_GROUP, f"{items} work-items, the device allows {target.max_work_group_size}")
     if schedule.depth != schedule.loop_unroll * schedule.local_split:
@@ -35,15 +37,26 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
         )
     if schedule.global_split > GRID_MAX:
         yield Rejection(Reason.SPLIT, f"GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups")
+    yield from _stream(schedule)
     unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
     if unrolled > UNROLLED_MAX:
         yield Rejection(Reason.UNROLLED_CODE, f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
 
 
+def _stream(schedule: Schedule) -> Iterator[Rejection]:
+    if schedule.streams and schedule.global_split > 1:
+        yield Rejection(Reason.STREAM, f"K is split already, GlobalSplitU {schedule.global_split} would do it again")
+    if not schedule.streams and schedule.stream_full_tiles:
+        full = f"StreamKFullTiles {schedule.stream_full_tiles}"
+        yield Rejection(Reason.STREAM, f"{full} means nothing without StreamKGrid")
+    if schedule.stream_grid > INT_MAX:
+        yield Rejection(Reason.STREAM, f"StreamKGrid {schedule.stream_grid}, at most {INT_MAX} work-groups")
+
+
 def compiled(schedule: Schedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
     """What the compiler says: how many work-items its registers allow, and the local memory it really took."""
     for fact in facts:
-        items = {"gemm": schedule.work_items, "sum_of_splits": REDUCTION_ITEMS}.get(fact.entry, 1)
+        items = {"gemm": schedule.work_items}.get(fact.entry, REDUCTION_ITEMS if fact.entry in SUMS else 1)
         if fact.max_work_group_size is not None and items > fact.max_work_group_size:
             allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
             yield Rejection(Reason.WORK_GROUP, f"{items} work-items, {allowed}")

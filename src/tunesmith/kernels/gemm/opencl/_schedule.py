@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tunesmith.kernels.gemm import stream_k
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, ProblemType, Value
 
@@ -15,7 +16,7 @@ DEFAULT_LOOP_UNROLL = 8
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Sizes of one work-group's work. `depth` is DepthU; `local_split` and `global_split` divide K; `mapping` is the
-    width of a block of tile columns."""
+    width of a block of tile columns; `stream_grid` work-groups share the tiles as stream-K has it, unless it is 0."""
 
     work_group: tuple[int, int]
     local_split: int
@@ -25,6 +26,8 @@ class Schedule:
     loop_unroll: int
     global_split: int
     mapping: int
+    stream_grid: int
+    stream_full_tiles: int
 
     @staticmethod
     def of(config: Configuration) -> Schedule:
@@ -40,6 +43,8 @@ class Schedule:
             loop_unroll=loop_unroll,
             global_split=config.integer("GlobalSplitU"),
             mapping=config.integer("WorkGroupMapping"),
+            stream_grid=config.integer("StreamKGrid"),
+            stream_full_tiles=config.integer("StreamKFullTiles"),
         )
 
     @property
@@ -49,6 +54,24 @@ class Schedule:
     @property
     def work_items(self) -> int:
         return math.prod(self.work_group) * self.local_split
+
+    @property
+    def streams(self) -> bool:
+        """Whether the program is that of stream-K, for any grid."""
+        return self.stream_grid > 0
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The entry of the program that adds partial sums, where K is split."""
+        if self.streams:
+            return ("sum_of_shares",)
+        return ("sum_of_splits",) if self.global_split > 1 else ()
+
+    def stream(self, gemm: Gemm) -> stream_k.Schedule:
+        """Who computes what of all matrices of the batch, where the program is that of stream-K."""
+        iterations = stream_k.iterations_of(gemm.k, self.depth)
+        tiles = math.prod(self.tiles(gemm)) * gemm.batch
+        return stream_k.Schedule.two_tile(tiles, iterations, self.stream_grid, self.stream_full_tiles)
 
     def tiles(self, gemm: Gemm) -> tuple[int, int]:
         """Macro tiles along M and N."""

@@ -31,7 +31,8 @@ from tunesmith.spaces import Space
 from . import _rules as rules
 from ._family import OpenClGemm
 from ._guess import seconds
-from ._launches import REDUCTION_ITEMS, Workspace, grid, integers, longs, output, partial_sums_bytes, sum_of_splits
+from ._launches import REDUCTION_ITEMS, Workspace, integers, longs
+from ._product import product, sums_bytes
 from ._reasons import Reason
 from ._render import render
 from ._schedule import Schedule
@@ -111,6 +112,8 @@ class RegisterGemm(OpenClGemm):
                 parameter.DEPTH_U,
                 parameter.EDGE_TYPE,
                 parameter.GLOBAL_SPLIT,
+                parameter.STREAM_GRID,
+                parameter.STREAM_FULL_TILES,
                 parameter.GROUP_MAPPING,
                 parameter.PACK_A,
                 parameter.PACK_B,
@@ -147,26 +150,15 @@ class RegisterGemm(OpenClGemm):
         self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
     ) -> Plan:
         gemm, schedule = Gemm.of(problem), Schedule.of(config)
-        split, tiles = schedule.global_split, schedule.tiles(gemm)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
         panels = Panels.of(config, problem.type)
-        workspace = Workspace((partial_sums_bytes(gemm, split), *(packed.size(gemm) for packed in panels)))
+        workspace = Workspace((sums_bytes(schedule, gemm), *(packed.size(gemm) for packed in panels)))
         packed = {x.operand: (workspace.argument(part), x) for part, x in enumerate(panels, start=1)}
-        multiply = Launch(
-            module=0,
-            entry="gemm",
-            grid=grid(tiles, gemm.batch * split),
-            work_group=(*schedule.work_group, 1),
-            arguments=(
-                *output(gemm, split, workspace.argument(0)),
-                *_factor("A", gemm, packed),
-                *_factor("B", gemm, packed),
-                *integers(gemm.m, gemm.n, gemm.k, *tiles, schedule.depth_per_split(gemm)),
-            ),
-        )
+        factors = (*_factor("A", gemm, packed), *_factor("B", gemm, packed))
         packing = [x.pack(gemm, place) for place, x in packed.values()] if gemm.k else []
-        return Plan((*packing, multiply, *sum_of_splits(gemm, split, workspace.argument(0))), workspace.total)
+        launches = product(schedule, gemm, factors, workspace.argument(0), _work_group(schedule))
+        return Plan((*packing, *launches), workspace.total)
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         gemm = Gemm.of(problem)
@@ -183,15 +175,19 @@ def _factor(operand: str, gemm: Gemm, packed: Mapping[str, tuple[WorkspaceArgume
     return (OperandArgument(operand), *longs(ld, stride))
 
 
+def _work_group(schedule: Schedule) -> tuple[int, int, int]:
+    return (*schedule.work_group, 1)
+
+
 @lru_cache(maxsize=4096)
 def _module(config: Configuration, problem_type: ProblemType) -> Module:
     schedule = Schedule.of(config)
     panels = Panels.of(config, problem_type)
-    entries = [f"pack_{packed.operand}" for packed in panels] + ["gemm"]
-    if schedule.global_split > 1:
-        entries.append("sum_of_splits")
+    entries = (*(f"pack_{packed.operand}" for packed in panels), "gemm", *schedule.sums)
     values = {
         "schedule": schedule,
+        "work_group": _work_group(schedule),
+        "local_elements": 0,
         "shift": config.word("EdgeType") == "ShiftPtr",
         "panels": panels,
         "pack_a": config.flag("PackA"),
@@ -199,4 +195,4 @@ def _module(config: Configuration, problem_type: ProblemType) -> Module:
         "pack_depth": PACK_DEPTH,
         "reduction_items": REDUCTION_ITEMS,
     }
-    return render("register.cl.j2", tuple(entries), problem_type, values)
+    return render("register.cl.j2", entries, problem_type, values)

@@ -11,7 +11,6 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     CompiledFacts,
     Configuration,
-    Launch,
     Module,
     OperandArgument,
     Plan,
@@ -26,7 +25,8 @@ from tunesmith.spaces import Space
 from . import _rules as rules
 from ._family import OpenClGemm
 from ._guess import seconds
-from ._launches import REDUCTION_ITEMS, Workspace, grid, integers, longs, output, partial_sums_bytes, sum_of_splits
+from ._launches import REDUCTION_ITEMS, Workspace, longs
+from ._product import product, sums_bytes
 from ._reasons import Reason
 from ._render import render
 from ._schedule import Schedule, TileLoads
@@ -59,6 +59,8 @@ class TiledGemm(OpenClGemm):
                 parameter.PREFETCH,
                 parameter.EDGE_TYPE,
                 parameter.GLOBAL_SPLIT,
+                parameter.STREAM_GRID,
+                parameter.STREAM_FULL_TILES,
                 parameter.GROUP_MAPPING,
                 parameter.LDS_PAD,
             )
@@ -108,23 +110,12 @@ class TiledGemm(OpenClGemm):
         self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
     ) -> Plan:
         gemm, schedule = Gemm.of(problem), Schedule.of(config)
-        split, tiles = schedule.global_split, schedule.tiles(gemm)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
-        sums = Workspace((partial_sums_bytes(gemm, split),))
-        multiply = Launch(
-            module=0,
-            entry="gemm",
-            grid=grid(tiles, gemm.batch * split),
-            work_group=(schedule.work_items, 1, 1),
-            arguments=(
-                *output(gemm, split, sums.argument(0)),
-                *(OperandArgument("A"), *longs(gemm.lda, gemm.stride_a)),
-                *(OperandArgument("B"), *longs(gemm.ldb, gemm.stride_b)),
-                *integers(gemm.m, gemm.n, gemm.k, *tiles, schedule.depth_per_split(gemm)),
-            ),
-        )
-        return Plan((multiply, *sum_of_splits(gemm, split, sums.argument(0))), sums.total)
+        sums = Workspace((sums_bytes(schedule, gemm),))
+        a = (OperandArgument("A"), *longs(gemm.lda, gemm.stride_a))
+        b = (OperandArgument("B"), *longs(gemm.ldb, gemm.stride_b))
+        return Plan(product(schedule, gemm, (*a, *b), sums.argument(0), _work_group(schedule)), sums.total)
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         return seconds(Schedule.of(config), problem, target)
@@ -138,12 +129,16 @@ def local_elements(config: Configuration) -> int:
     return max(staged, tile0 * tile1 if schedule.local_split > 1 else 0)
 
 
+def _work_group(schedule: Schedule) -> tuple[int, int, int]:
+    return (schedule.work_items, 1, 1)
+
+
 @lru_cache(maxsize=4096)
 def _module(config: Configuration, problem_type: ProblemType) -> Module:
     schedule = Schedule.of(config)
-    entries = ("gemm", "sum_of_splits") if schedule.global_split > 1 else ("gemm",)
     values = {
         "schedule": schedule,
+        "work_group": _work_group(schedule),
         "a": TileLoads.of("A", config, problem_type),
         "b": TileLoads.of("B", config, problem_type),
         "pad": config.integer("LdsPad"),
@@ -152,4 +147,4 @@ def _module(config: Configuration, problem_type: ProblemType) -> Module:
         "local_elements": local_elements(config),
         "reduction_items": REDUCTION_ITEMS,
     }
-    return render("tiled.cl.j2", entries, problem_type, values)
+    return render("tiled.cl.j2", ("gemm", *schedule.sums), problem_type, values)

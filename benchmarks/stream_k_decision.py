@@ -1,0 +1,103 @@
+"""How long a stream-K decision takes of the host: the first for a product, and each one after that.
+
+    python benchmarks/stream_k_decision.py [--calibration FILE] [--units 132] [--occupancy 1] [--products 2000]
+
+Products are drawn log-uniformly, M, N and K from 128 to 16384. A decision by the calibrated model looks at every grid,
+every number of split tiles that makes sense and split-K; without a calibration file its costs are made up, which
+changes none of the work. Times are medians over the products of the shortest of a few attempts, as a busy machine slows
+any single one; beside them the 95th percentile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tunesmith.models.stream_k import (
+    Calibrated,
+    Calibration,
+    Cost,
+    Model,
+    Origin,
+    Portable,
+    Predictor,
+    Published,
+    Room,
+    Subject,
+    Tile,
+)
+from tunesmith.models.stream_k_file import read
+from tunesmith.records import Configuration
+
+ATTEMPTS = 5
+REPEATS = 50
+"""Cached decisions timed at once: one alone is no longer than the clock's own call."""
+TILE = Tile(128, 128, 64)
+MADE_UP = (5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02)
+"""Microseconds, in the order of the model's costs."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calibration", type=Path, help="what `tunesmith calibrate stream-k` wrote; its first entry")
+    parser.add_argument("--units", type=int, default=132, help="compute units")
+    parser.add_argument("--occupancy", type=int, default=1, help="work-groups of each")
+    parser.add_argument("--products", type=int, default=2000)
+    asked = parser.parse_args()
+    room = Room(asked.units, asked.occupancy)
+    calibration = read(asked.calibration)[0] if asked.calibration else _made_up(room)
+    models: Sequence[Model] = (Calibrated(calibration), Portable(calibration.subject.room), Published(room))
+    products = list(_products(asked.products))
+    print(f"{calibration.subject.room.groups} work-groups at once, {len(products)} products, microseconds")
+    print(f"{'model':<12}{'cold':>10}{'95 %':>10}{'cached':>10}")
+    for model in models:
+        cold = [_shortest(partial(_first, model, sizes)) for sizes in products]
+        predictor = Predictor(calibration.subject.tile, model)
+        for sizes in products:
+            predictor.decide(*sizes)
+        again = partial(_again, predictor)
+        cached = [_shortest(partial(again, sizes)) / REPEATS for sizes in products]
+        worst = sorted(cold)[int(0.95 * len(cold))]
+        print(f"{model.name:<12}{statistics.median(cold):>10.1f}{worst:>10.1f}{statistics.median(cached):>10.2f}")
+
+
+def _first(model: Model, sizes: tuple[int, int, int, int]) -> float:
+    predictor = Predictor(TILE, model)
+    began = time.perf_counter()
+    predictor.decide(*sizes)
+    return time.perf_counter() - began
+
+
+def _again(predictor: Predictor, sizes: tuple[int, int, int, int]) -> float:
+    began = time.perf_counter()
+    for _ in range(REPEATS):
+        predictor.decide(*sizes)
+    return time.perf_counter() - began
+
+
+def _shortest(timed: Callable[[], float]) -> float:
+    """Microseconds."""
+    return 1e6 * min(timed() for _ in range(ATTEMPTS))
+
+
+def _products(count: int) -> Iterator[tuple[int, int, int, int]]:
+    random = np.random.default_rng(0)
+    for m, n, k in np.exp(random.uniform(np.log(128), np.log(16384), (count, 3))).astype(int).tolist():
+        yield m, n, 1, k
+
+
+def _made_up(room: Room) -> Calibration:
+    costs = tuple(Cost(1e-6 * micro, 0.9e-6 * micro, 1.1e-6 * micro) for micro in MADE_UP)
+    subject = Subject("none", "no device", "none", "none", "s", TILE, room)
+    origin = Origin("none", "none", "none", Configuration(), "none", "never")
+    return Calibration(subject, origin, costs, np.diag([(0.05 * cost.value) ** 2 for cost in costs]), 0.01, ())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""`tunesmith calibrate stream-k WHAT -o FILE`: what launches of stream-K kernels cost on a device."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.report import ProgressReport
+from tunesmith.report import stream_k as report
+from tunesmith.session.stream_k_calibrate import CalibrationTask, calibrate_stream_k, runs_folder
+from tunesmith.session.stream_k_kernels import TileFilter
+
+from ._output import Device, Json, console, messages, print_json
+
+INTERRUPTED = 130
+
+
+def stream_k(
+    what: Annotated[
+        list[str],
+        typer.Argument(help="Tuning files, data types (s, d), or problem types' names.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The calibration file; what it holds already stays.")],
+    tile: Annotated[
+        str, typer.Option(help="Only this tile: rows x columns x depth, such as 128x128x64; any depth without it.")
+    ] = "",
+    compute_units: Annotated[
+        int | None, typer.Option(min=1, help="Keep the grid to so many of the device's.", show_default=False)
+    ] = None,
+    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    device: Device = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make some forty short runs for each kernel and tile, fit costs to them, and write a file that a person can read.
+
+    Of a tuning file, every tile that it forks is calibrated; of a type, the usual tile of the device's kernels. Runs
+    are kept in a folder beside the file: Ctrl-C loses nothing, and the same command goes on. In the file, a cost that
+    is put right by `adjusted:` stays so when it is calibrated again.
+
+    Example: `tunesmith calibrate stream-k s -o calibration.yaml`
+
+    Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
+    """
+    task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, compute_units, occupancy)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ProgressReport(messages, quiet or as_json) as progress:
+            outcome = calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
+    except KeyboardInterrupt:
+        messages.print(
+            f"stopped; everything measured is in {runs_folder(out)}, and the same command goes on from there"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(report.calibrated_document(outcome))
+    else:
+        console.print(report.calibrated(outcome))
+    if outcome.look_at:
+        raise typer.Exit(1)

@@ -1,0 +1,117 @@
+"""What was calibrated: the costs of one kernel with one tile on one device, and what a person has put right in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tunesmith.records import Configuration, Target
+
+from ._stream_k_costs import COSTS, Floats
+from ._stream_k_fit import Fit, fit
+from ._stream_k_records import Room, Tile
+from ._stream_k_runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds: as fitted, with the ends of the 95 % interval; `adjusted` is a person's, and counts instead."""
+
+    fitted: float
+    low: float
+    high: float
+    adjusted: float | None = None
+
+    @property
+    def value(self) -> float:
+        return self.fitted if self.adjusted is None else self.adjusted
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a calibration is of. Two with the same subject are one at two times: driver and compiler may have changed.
+
+    `data_type` is a problem type's letter. `room` belongs to it: with part of a device's multiprocessors it is another.
+    """
+
+    api: str
+    device: str
+    architecture: str
+    kernel: str
+    data_type: str
+    tile: Tile
+    room: Room
+
+    @staticmethod
+    def of(target: Target, kernel: str, data_type: str, tile: Tile, room: Room) -> Subject:
+        return Subject(target.api, target.name, target.architecture, kernel, data_type, tile, room)
+
+    def __str__(self) -> str:
+        return f"{self.kernel} {self.data_type} {self.tile} on {self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """With what and when the runs were made; `configuration` is the kernel's, without what the runs vary."""
+
+    driver: str
+    compiler: str
+    problem_type: str
+    configuration: Configuration
+    tunesmith: str
+    date: str
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Costs in the order of COSTS; their covariance in seconds squared; `scatter`, the relative standard deviation of a
+    run around the model; and the runs, so that a fit can be made again."""
+
+    subject: Subject
+    origin: Origin
+    costs: tuple[Cost, ...]
+    covariance: Floats
+    scatter: float
+    runs: tuple[Run, ...]
+
+    @staticmethod
+    def of(subject: Subject, origin: Origin, runs: Sequence[Run], random: np.random.Generator) -> Calibration:
+        """Raises ValueError for runs that say too little (`fit`)."""
+        fitted = fit(runs, subject.room, random)
+        return Calibration(subject, origin, _costs(fitted), fitted.covariance, fitted.scatter, tuple(runs))
+
+    @property
+    def values(self) -> Floats:
+        return np.array([cost.value for cost in self.costs])
+
+    @property
+    def adjusted(self) -> dict[str, float]:
+        """What a person has put right, by the cost's name."""
+        return {name: cost.adjusted for name, cost in zip(COSTS, self.costs, strict=True) if cost.adjusted is not None}
+
+    @property
+    def doubt(self) -> Floats:
+        """The covariance of what is used: nobody's guess has any."""
+        fixed = np.array([cost.adjusted is not None for cost in self.costs])
+        return np.where(fixed[:, None] | fixed, 0.0, self.covariance)
+
+    def keeping(self, older: Calibration) -> Calibration:
+        """This one with the older one's adjustments."""
+        kept = (replace(new, adjusted=old.adjusted) for new, old in zip(self.costs, older.costs, strict=True))
+        return replace(self, costs=tuple(kept))
+
+
+def merged(older: Iterable[Calibration], newer: Iterable[Calibration]) -> list[Calibration]:
+    """Both: a newer one takes the place of the older one of its subject, and keeps what a person has adjusted there."""
+    by_subject = {one.subject: one for one in older}
+    for one in newer:
+        known = by_subject.get(one.subject)
+        by_subject[one.subject] = one.keeping(known) if known else one
+    return list(by_subject.values())
+
+
+def _costs(fitted: Fit) -> tuple[Cost, ...]:
+    columns = (fitted.costs, fitted.low, fitted.high)
+    return tuple(Cost(*map(float, row)) for row in zip(*columns, strict=True))

@@ -1,0 +1,130 @@
+"""What a stream-K prediction is about, and what it says: frozen records of whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div, iterations_of
+from tunesmith.records import Configuration
+
+
+class Mode(StrEnum):
+    """How work-groups share the tiles."""
+
+    DATA_PARALLEL = "data-parallel"
+    STREAM_K = "stream-k"
+    SPLIT_K = "split-k"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A product in macro tiles: those of all `batch` matrices, `iterations` of `depth` steps along K each."""
+
+    tiles: int
+    iterations: int
+    depth: int
+    batch: int = 1
+
+    @property
+    def k(self) -> int:
+        """K rounded up to whole iterations."""
+        return self.iterations * self.depth
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A macro tile: elements of D along M and N, and steps along K of an iteration."""
+
+    m: int
+    n: int
+    depth: int
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.depth}"
+
+    def work(self, m: int, n: int, batch: int, k: int) -> Work:
+        tiles = ceil_div(m, self.m) * ceil_div(n, self.n) * batch
+        return Work(tiles, iterations_of(k, self.depth), self.depth, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What runs at once: multiprocessors, and work-groups that each of them holds."""
+
+    multiprocessors: int
+    occupancy: int = 1
+
+    @property
+    def groups(self) -> int:
+        return self.multiprocessors * self.occupancy
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a launch may do with a product: `grid` work-groups; the last `streamed` tiles split by iterations, or every
+    tile into `splits` parts."""
+
+    grid: int
+    streamed: int = 0
+    splits: int = 1
+
+    @property
+    def mode(self) -> Mode:
+        if self.splits > 1:
+            return Mode.SPLIT_K
+        return Mode.STREAM_K if self.streamed else Mode.DATA_PARALLEL
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How to launch one product, and why.
+
+    `full_tiles` are whole waves of the grid among the `streamed` tiles, the remainder not counted. `seconds` is the
+    expected time with its 95 % `interval`, where the `model` knows. `overridden` names the variables that decided
+    instead of it.
+    """
+
+    work: Work
+    choice: Choice
+    model: str
+    seconds: float | None = None
+    interval: tuple[float, float] | None = None
+    overridden: tuple[str, ...] = ()
+
+    @property
+    def mode(self) -> Mode:
+        return self.choice.mode
+
+    @property
+    def tiles(self) -> int:
+        return self.work.tiles
+
+    @property
+    def grid(self) -> int:
+        return self.choice.grid
+
+    @property
+    def streamed(self) -> int:
+        return self.choice.streamed
+
+    @property
+    def full_tiles(self) -> int:
+        return max(0, self.streamed - self.tiles % self.grid) // self.grid
+
+    @property
+    def schedule(self) -> Schedule:
+        """Who computes what; for a kernel to launch by."""
+        return Schedule(self.work.tiles, self.work.iterations, self.grid, self.streamed, self.choice.splits)
+
+    @property
+    def parameters(self) -> Configuration:
+        """The same as launch-time parameters of a GEMM family. Data-parallel is a work-group for each tile."""
+        streams = self.mode is Mode.STREAM_K
+        return Configuration(
+            {
+                "StreamKGrid": self.grid if streams else 0,
+                "StreamKFullTiles": self.full_tiles if streams else 0,
+                "GlobalSplitU": self.choice.splits,
+            }
+        )

@@ -1,0 +1,80 @@
+"""The runs that the costs are fitted to: about forty, each telling one of them apart from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ._stream_k_records import Choice, Room, Work
+
+WHOLE = (4, 16, 64, 256)
+"""Iterations of tiles that nobody shares."""
+SHARED = (48, 192)
+"""Iterations of tiles that are cut: multiples of all PARTS, so that every share is as long as the others."""
+PARTS = (2, 3, 4, 6, 8, 12, 16)
+SKEWED = (16, 64)
+"""Iterations of tiles over which shares run on."""
+
+USUAL_DEPTH = 64
+"""Steps of the iterations above. Shallower ones are counted in fours, eights ..., so that a run is not all launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a choice took: median seconds of the whole launch plan."""
+
+    work: Work
+    choice: Choice
+    seconds: float
+
+
+def calibration_runs(room: Room, depth: int) -> list[tuple[Work, Choice]]:
+    """What to measure for a tile of that depth: no run twice, at most as many work-groups as there is room for, or as
+    the most parts of a tile where that is more."""
+    scale = max(1, USUAL_DEPTH // depth)
+    every = [*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room)]
+    made = ((Work(tiles, iterations * scale, depth), choice) for tiles, iterations, choice in every)
+    return list(dict.fromkeys(made))
+
+
+Planned = tuple[int, int, Choice]
+
+
+def _whole(room: Room) -> Iterator[Planned]:
+    """A tile a work-group: start and iteration by the slope over iterations; busy and wave by the number of groups."""
+    for grid in (1, room.multiprocessors, room.groups):
+        for iterations in WHOLE:
+            yield grid, iterations, Choice(grid)
+    half = max(1, room.multiprocessors // 2)
+    for iterations in SKEWED:
+        yield half, iterations, Choice(half)
+
+
+def _in_turn(room: Room) -> Iterator[Planned]:
+    """Several tiles a work-group: what each further one costs."""
+    for waves in (2, 4):
+        for iterations in (WHOLE[0], WHOLE[2]):
+            yield waves * room.multiprocessors, iterations, Choice(room.multiprocessors)
+
+
+def _shared(room: Room) -> Iterator[Planned]:
+    """Whole parts of tiles: partial and peer by the slope over parts."""
+    for parts in PARTS:
+        tiles = max(1, room.multiprocessors // parts)
+        for iterations in SHARED:
+            yield tiles, iterations, Choice(tiles * parts, streamed=tiles)
+
+
+def _skewed(room: Room) -> Iterator[Planned]:
+    """A full wave with a remainder of one tile, half of them, all but one; and remainders alone."""
+    grid = room.multiprocessors
+    remainders = sorted({1, max(1, grid // 2), max(1, grid - 1)})
+    for tiles in remainders:
+        for iterations in SKEWED:
+            yield grid + tiles, iterations, Choice(grid, streamed=grid + tiles)
+    for tiles in {grid // 2 + 1, grid - 1} - {0, grid}:
+        yield tiles, SKEWED[-1], Choice(grid, streamed=tiles)
+    if room.occupancy > 1:
+        for iterations in SKEWED:
+            tiles = room.groups + room.groups // 2
+            yield tiles, iterations, Choice(room.groups, streamed=tiles)

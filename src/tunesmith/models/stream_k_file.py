@@ -1,0 +1,198 @@
+"""Calibrations as a YAML file that a person can read and put right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from tunesmith.problems import Node, read_yaml, shown
+from tunesmith.records import Configuration, thaw
+
+from ._stream_k_calibration import Calibration, Cost, Origin, Subject
+from ._stream_k_costs import COSTS
+from ._stream_k_records import Choice, Room, Tile, Work
+from ._stream_k_runs import Run
+
+FORMAT = 1
+"""The number under `tunesmith-stream-k`, raised when an older tunesmith could not read the file."""
+
+_KEY = "tunesmith-stream-k"
+_NEEDED = (
+    "device",
+    "kernel",
+    "data-type",
+    "tile",
+    "compiler",
+    "problem-type",
+    "configuration",
+    "made",
+    "costs",
+    "scatter",
+    "covariance",
+    "runs",
+)
+_DEVICE = ("api", "name", "architecture", "driver", "multiprocessors", "occupancy")
+_REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
+_MICRO = 1e-6
+
+_HEAD = f"""\
+# What launches of stream-K kernels cost, for `tunesmith stream-k explain` and the library (docs/stream-k.md).
+# Times are in microseconds. To put a cost right, write `adjusted: 3.9` beside its `fitted`: it counts instead, and
+# stays when the file is calibrated again.
+{_KEY}: {FORMAT}
+calibrations:
+"""
+
+
+def dump(calibrations: Iterable[Calibration]) -> str:
+    """The text of a file; `read` gives the same calibrations back, to six digits."""
+    return _HEAD + "".join(map(_entry, calibrations))
+
+
+def read(path: Path) -> tuple[Calibration, ...]:
+    """The calibrations in a file. Raises UserError, with the line, for what is wrong in it."""
+    fields = read_yaml(path).fields("a calibration of stream-K", (_KEY, "calibrations"))
+    version = fields[_KEY]
+    if version.content != FORMAT:
+        raise version.wrong(f"format {shown(version.content)}, this tunesmith reads {FORMAT}", _REMEDY)
+    found = tuple(map(_calibration, fields["calibrations"].sequence("calibrations")))
+    seen: set[Subject] = set()
+    for node, one in zip(fields["calibrations"].sequence("calibrations"), found, strict=True):
+        if one.subject in seen:
+            raise node.wrong(f"a second calibration of {one.subject}", "keep one of the two")
+        seen.add(one.subject)
+    return found
+
+
+def _entry(one: Calibration) -> str:
+    subject, origin, room = one.subject, one.origin, one.subject.room
+    device = dict(
+        zip(
+            _DEVICE,
+            (subject.api, subject.device, subject.architecture, origin.driver, room.multiprocessors, room.occupancy),
+            strict=True,
+        )
+    )
+    facts = {
+        "device": device,
+        "kernel": subject.kernel,
+        "data-type": subject.data_type,
+        "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
+        "compiler": origin.compiler,
+        "problem-type": origin.problem_type,
+        "configuration": {name: thaw(value) for name, value in origin.configuration.items()},
+        "made": {"tunesmith": origin.tunesmith, "date": origin.date},
+    }
+    lines = [f"{name}: {_flow(value)}" for name, value in facts.items()]
+    lines.append("costs:")
+    for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
+        lines.append(f"  {name}: {_flow(_cost(cost))}  # {doc}")
+    lines += [
+        f"scatter: {_digits(one.scatter)}  # of a run around the model, relative",
+        "covariance:  # of the fitted costs, in their order",
+        *(f"- {_flow([_digits(value / _MICRO**2) for value in row])}" for row in one.covariance.tolist()),
+        "runs:  # [tiles, iterations, grid, streamed tiles, splits, time]",
+        *(f"- {_flow(_run(run))}" for run in one.runs),
+    ]
+    return "- " + "\n  ".join(lines) + "\n"
+
+
+def _cost(cost: Cost) -> dict[str, float]:
+    made = {"fitted": cost.fitted, "low": cost.low, "high": cost.high}
+    if cost.adjusted is not None:
+        made["adjusted"] = cost.adjusted
+    return {name: _digits(value / _MICRO) for name, value in made.items()}
+
+
+def _run(run: Run) -> list[float]:
+    choice = run.choice
+    whole = (run.work.tiles, run.work.iterations, choice.grid, choice.streamed, choice.splits)
+    return [*whole, _digits(run.seconds / _MICRO)]
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _flow(value: object) -> str:
+    """A value on one line."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    return text.removesuffix("\n...\n").rstrip("\n")
+
+
+def _calibration(node: Node) -> Calibration:
+    fields = node.fields("a calibration", _NEEDED)
+    device = fields["device"].fields("device", _DEVICE)
+    room = Room(_whole(device["multiprocessors"], "multiprocessors", 1), _whole(device["occupancy"], "occupancy", 1))
+    tile = Tile(*(_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3)))
+    words = (device["api"].word("api"), device["name"].word("name"), device["architecture"].word("architecture"))
+    subject = Subject(*words, fields["kernel"].word("kernel"), fields["data-type"].word("data-type"), tile, room)
+    made = fields["made"].fields("made", ("tunesmith", "date"))
+    origin = Origin(
+        driver=device["driver"].word("driver"),
+        compiler=fields["compiler"].word("compiler"),
+        problem_type=fields["problem-type"].word("problem-type"),
+        configuration=_configuration(fields["configuration"]),
+        tunesmith=made["tunesmith"].word("tunesmith"),
+        date=made["date"].word("date"),
+    )
+    costs = fields["costs"].fields("costs", tuple(COSTS))
+    rows = _items(fields["covariance"], "covariance", len(COSTS))
+    covariance = [[_number(item, "covariance") for item in _items(row, "covariance", len(COSTS))] for row in rows]
+    return Calibration(
+        subject,
+        origin,
+        tuple(_read_cost(costs[name], name) for name in COSTS),
+        np.array(covariance) * _MICRO**2,
+        _number(fields["scatter"], "scatter", least=0),
+        tuple(_read_run(item, tile.depth) for item in fields["runs"].sequence("runs")),
+    )
+
+
+def _configuration(node: Node) -> Configuration:
+    return Configuration({name: value.plain(name) for name, value in node.mapping("configuration").items()})
+
+
+def _read_cost(node: Node, name: str) -> Cost:
+    fields = node.fields(name, ("fitted", "low", "high"), ("adjusted",))
+    values = {key: _number(value, f"{name}: {key}", least=0) * _MICRO for key, value in fields.items()}
+    return Cost(**values)
+
+
+def _read_run(node: Node, depth: int) -> Run:
+    *whole, micro = _items(node, "a run", 6)
+    tiles, iterations, grid, streamed, splits = (
+        _whole(item, "a run", least) for item, least in zip(whole, (1, 1, 1, 0, 1), strict=True)
+    )
+    seconds = _number(micro, "a run's time", least=1e-9) * _MICRO
+    if streamed > tiles or (streamed and splits > 1):
+        raise node.wrong(f"{streamed} streamed tiles of {tiles} in {splits} parts", _REMEDY)
+    return Run(Work(tiles, iterations, depth), Choice(grid, streamed, splits), seconds)
+
+
+def _items(node: Node, what: str, count: int) -> tuple[Node, ...]:
+    items = node.sequence(what)
+    if len(items) != count:
+        raise node.wrong(f"{what} has {len(items)} numbers, expected {count}", _REMEDY)
+    return items
+
+
+def _whole(node: Node, what: str, least: int) -> int:
+    value: Any = node.content
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise node.wrong(f"{what} cannot be {shown(value)}", f"give a whole number of at least {least}")
+    return value
+
+
+def _number(node: Node, what: str, least: float = -math.inf) -> float:
+    value: Any = node.content
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= least
+    if not fits:
+        among = "" if least == -math.inf else f" of at least {least:g}"
+        raise node.wrong(f"{what} cannot be {shown(value)}", f"give a number{among}")
+    return float(value)

@@ -1,0 +1,168 @@
+"""What a person sees of stream-K: the costs that were calibrated, and why a product is launched as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+
+from tunesmith.models.stream_k import COSTS, Calibration, Decision, Mode
+from tunesmith.session.stream_k_calibrate import CalibrationOutcome
+from tunesmith.session.stream_k_explain import Explanation, Line
+
+from . import _text
+from ._table import table, titled
+
+MICRO = 1e6
+
+
+def calibrated(outcome: CalibrationOutcome) -> RenderableType:
+    """A table of costs for each kernel, then what was measured and where it is."""
+    cost = outcome.ledger.cost
+    lines = [
+        f"{outcome.ledger.measured} measured, {outcome.ledger.reused} found in the store, in"
+        f" {_text.duration(outcome.seconds)} ({_text.cost(cost)})",
+        *([f"wrote {outcome.path}"] if outcome.made else []),
+        *(f"look at: {sentence}" for sentence in outcome.look_at),
+    ]
+    return Group(*(part for one in outcome.made for part in (_costs(one), "")), *lines)
+
+
+def calibrated_document(outcome: CalibrationOutcome) -> dict[str, object]:
+    """For `--json`."""
+    return {
+        "device": outcome.target.name,
+        "state": outcome.state.value,
+        "seconds": outcome.seconds,
+        "measured": outcome.ledger.measured,
+        "reused": outcome.ledger.reused,
+        "health": dict(outcome.health),
+        "calibrations": [
+            {
+                "kernel": one.subject.kernel,
+                "data_type": one.subject.data_type,
+                "tile": [one.subject.tile.m, one.subject.tile.n, one.subject.tile.depth],
+                "multiprocessors": one.subject.room.multiprocessors,
+                "occupancy": one.subject.room.occupancy,
+                "runs": len(one.runs),
+                "scatter": one.scatter,
+                "costs": {
+                    name: {"fitted": cost.fitted, "low": cost.low, "high": cost.high, "adjusted": cost.adjusted}
+                    for name, cost in zip(COSTS, one.costs, strict=True)
+                },
+            }
+            for one in outcome.made
+        ],
+        "written": str(outcome.path) if outcome.made else None,
+        "look_at": list(outcome.look_at),
+    }
+
+
+def explained(explanation: Explanation) -> RenderableType:
+    """The product in tiles, a row for each way to launch it, and why the first one."""
+    work, room = explanation.work, explanation.room
+    facts = (
+        f"{work.tiles} tiles of {work.iterations} iterations on {room.groups} work-groups at once"
+        f" ({room.multiprocessors} compute units x {room.occupancy}): remainder {work.tiles % room.groups}"
+    )
+    measured = any(one.measured or one.failed for one in explanation.lines)
+    columns = ("", "mode", "grid", "streamed", "splits", "iterations", "expected", "95 %", *(["measured"] * measured))
+    shown = table(*columns, right=columns[2:])
+    for one in explanation.lines:
+        row = [one.why, str(one.decision.mode), *_numbers(one.decision), *_expected(one.decision)]
+        shown.add_row(*row, *([_took(one)] if measured else []))
+    said = [*_why(explanation), *explanation.said]
+    return Group(titled(f"stream-K for tiles of {explanation.tile}, {explanation.model} model", facts, shown), *said)
+
+
+def explained_document(explanation: Explanation) -> dict[str, object]:
+    """For `--json`."""
+    work, room = explanation.work, explanation.room
+    return {
+        "tile": [explanation.tile.m, explanation.tile.n, explanation.tile.depth],
+        "tiles": work.tiles,
+        "iterations": work.iterations,
+        "multiprocessors": room.multiprocessors,
+        "occupancy": room.occupancy,
+        "remainder": work.tiles % room.groups,
+        "model": explanation.model,
+        "lines": [_line(one) for one in explanation.lines],
+        "why": list(_why(explanation)),
+        "said": list(explanation.said),
+    }
+
+
+def _costs(one: Calibration) -> RenderableType:
+    shown = table("cost", "µs", "95 %", "adjusted", "of", right=("µs", "95 %", "adjusted"))
+    for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
+        interval = f"{MICRO * cost.low:.4g} - {MICRO * cost.high:.4g}"
+        adjusted = "" if cost.adjusted is None else f"{MICRO * cost.adjusted:.4g}"
+        shown.add_row(name, f"{MICRO * cost.fitted:.4g}", interval, adjusted, doc)
+    return titled(f"{one.subject}: {len(one.runs)} runs, {100 * one.scatter:.1f} % around the fit", shown)
+
+
+def _numbers(decision: Decision) -> tuple[str, ...]:
+    full = f" ({decision.full_tiles} full)" if decision.full_tiles else ""
+    splits = str(decision.choice.splits) if decision.choice.splits > 1 else ""
+    streamed = f"{decision.streamed}{full}" if decision.streamed else ""
+    return str(decision.grid), streamed, splits, str(decision.schedule.busiest)
+
+
+def _expected(decision: Decision) -> tuple[str, str]:
+    if decision.seconds is None:
+        return "", ""
+    interval = " - ".join(map(_text.time, decision.interval)) if decision.interval else ""
+    return _text.time(decision.seconds), interval
+
+
+def _took(line: Line) -> str:
+    if line.measured is None:
+        return line.failed
+    return f"{_text.time(line.measured.seconds)} {_text.half_width(line.measured)}"
+
+
+def _why(explanation: Explanation) -> list[str]:
+    """What speaks for the first line, in a sentence or two."""
+    chosen, work = explanation.lines[0].decision, explanation.work
+    if chosen.overridden:
+        return [f"overridden by {', '.join(chosen.overridden)}"]
+    whole = [one.decision for one in explanation.lines if one.decision.mode is Mode.DATA_PARALLEL]
+    why = []
+    if chosen.streamed:
+        share = chosen.schedule.per_group
+        each = f"{share} to {share + 1}" if chosen.schedule.extra else str(share)
+        why.append(
+            f"{chosen.streamed} of {work.tiles} tiles are split over {chosen.grid} work-groups, {each} iterations each"
+        )
+    elif chosen.choice.splits > 1:
+        why.append(f"every tile is cut into {chosen.choice.splits} parts along K")
+    elif work.tiles % explanation.room.groups == 0:
+        why.append("no tile is split: they fill whole waves")
+    else:
+        why.append("no tile is split: that would cost more than the idle work-groups of the last wave do")
+    timed = [one.seconds for one in whole if one.seconds and one.model == chosen.model]
+    if chosen.seconds and timed and chosen not in whole:
+        why.append(f"expected {min(timed) / chosen.seconds:.2f} times as fast as the best without a split")
+    return why
+
+
+def _line(one: Line) -> dict[str, object]:
+    decision = one.decision
+    parameters: Mapping[str, object] = decision.parameters
+    return {
+        "why": one.why,
+        "model": decision.model,
+        "mode": decision.mode.value,
+        "grid": decision.grid,
+        "streamed": decision.streamed,
+        "full_tiles": decision.full_tiles,
+        "splits": decision.choice.splits,
+        "iterations": decision.schedule.busiest,
+        "seconds": decision.seconds,
+        "interval": list(decision.interval) if decision.interval else None,
+        "overridden": list(decision.overridden),
+        "parameters": dict(parameters),
+        "measured": one.measured.seconds if one.measured else None,
+        "measured_interval": [one.measured.low, one.measured.high] if one.measured else None,
+        "failed": one.failed,
+    }

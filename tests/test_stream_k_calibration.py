@@ -1,0 +1,145 @@
+"""Calibrations as files: what is written is read again, what a person puts right stays, what is wrong is said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stream_k_fakes import calibration, runs_on
+from tunesmith.models._stream_k_costs import COSTS
+from tunesmith.models.stream_k import Calibrated, Calibration, Room, Tile, Work, merged
+from tunesmith.models.stream_k_file import dump, read
+from tunesmith.records import UserError
+
+ROOM = Room(132, 2)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file with one calibration, its text, and what was written."""
+    one = calibration(ROOM)
+    path = tmp_path / "calibration.yaml"
+    path.write_text(dump([one]))
+    return path, path.read_text(), one
+
+
+def test_what_is_written_is_read_again(written, tmp_path):
+    path, text, one = written
+    (again,) = read(path)
+    assert again.subject == one.subject
+    assert again.origin == one.origin
+    assert [run.choice for run in again.runs] == [run.choice for run in one.runs]
+    np.testing.assert_allclose(again.values, one.values, rtol=1e-5)
+    np.testing.assert_allclose(again.covariance, one.covariance, rtol=1e-5)
+    assert dump([again]) == text
+
+
+def test_decisions_from_the_file_are_those_from_the_fit(written):
+    path, _, one = written
+    (again,) = read(path)
+    for tiles in (1, 7, 131, 133, 200, 264, 265, 1001):
+        work = Work(tiles, 64, 64)
+        assert Calibrated(again).choose(work) == Calibrated(one).choose(work)
+
+
+def test_a_person_can_read_it(written):
+    """A line a cost, in microseconds, with what it is; nothing longer than a screen is wide but lists of numbers."""
+    _, text, one = written
+    for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
+        (line,) = [line for line in text.splitlines() if line.strip().startswith(f"{name}: {{fitted")]
+        assert f"fitted: {cost.fitted * 1e6:.6g}" in line.replace(".0,", ",") or cost.fitted * 1e6 < 1e-3
+        assert line.endswith(f"# {doc}")
+    assert "adjusted: 3.9" in text.partition("calibrations:")[0]
+
+
+# --- put right ------------------------------------------------------------------------------------------------------
+
+
+def adjusted(text, name, micro):
+    """What a person does to the file."""
+    return re.sub(rf"({name}: {{fitted: [^}}]*)}}", rf"\1, adjusted: {micro}}}", text, count=1)
+
+
+def test_an_adjustment_counts_and_stays_over_refits(written):
+    path, text, one = written
+    path.write_text(adjusted(text, "peer", 5))
+    (read_again,) = read(path)
+    assert read_again.adjusted == {"peer": pytest.approx(5e-6)}
+    assert read_again.costs[list(COSTS).index("peer")].fitted == pytest.approx(one.costs[6].fitted, rel=1e-5)
+    fresh = Calibration.of(one.subject, one.origin, runs_on(ROOM, noise=0.05), np.random.default_rng(1))
+    (kept,) = merged([read_again], [fresh])
+    assert kept.adjusted == {"peer": pytest.approx(5e-6)}
+    assert kept.costs[6].fitted == fresh.costs[6].fitted
+    path.write_text(dump([kept]))
+    assert "adjusted: 5.0" in path.read_text()
+    assert read(path)[0].adjusted == {"peer": pytest.approx(5e-6)}
+
+
+def test_an_adjustment_changes_decisions_and_has_no_doubt(written):
+    path, text, one = written
+    few = Work(8, 1024, 64)
+    path.write_text(adjusted(text, "peer", 1000))
+    (dear,) = read(path)
+    assert Calibrated(one).choose(few).grid > 8
+    assert Calibrated(dear).choose(few).grid == 8
+    assert not dear.doubt[6].any()
+    assert not dear.doubt[:, 6].any()
+    assert dear.doubt[0, 0] == pytest.approx(one.covariance[0, 0], rel=1e-5)
+
+
+def test_a_newer_calibration_takes_the_place_of_its_subjects_alone():
+    one, other = calibration(ROOM), calibration(Room(64))
+    newer = replace(one, scatter=0.5)
+    assert [c.scatter for c in merged([one, other], [newer])] == [0.5, other.scatter]
+    elsewhere = replace(one, subject=replace(one.subject, tile=Tile(64, 64, 64)))
+    assert len(merged([one], [elsewhere])) == 2
+
+
+# --- wrong ----------------------------------------------------------------------------------------------------------
+
+MISTAKES = [
+    ("tunesmith-stream-k: 1", "tunesmith-stream-k: 2", "format 2"),
+    ("tunesmith-stream-k: 1", "tunesmith-logic: 1", "tunesmith-logic"),
+    ("kernel: SomeGemm", "kernal: SomeGemm", "kernal"),
+    ("multiprocessors: 132", "multiprocessors: 0", "multiprocessors cannot be 0"),
+    ("occupancy: 2", "occupancy: two", "occupancy cannot be two"),
+    ("tile: [128, 128, 64]", "tile: [128, 128]", "tile has 2 numbers"),
+    ("start: {fitted", "begin: {fitted", "begin"),
+    ("scatter: ", "scatter: -", "scatter cannot be -"),
+    ("- [1, 4, 1, 0, 1,", "- [1, 4, 0, 0, 1,", "a run cannot be 0"),
+    ("- [1, 4, 1, 0, 1,", "- [1, 4, 1, 3, 1,", "3 streamed tiles of 1"),
+    ("  costs:", "  costs: 5\n  other:", "other"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "said"), MISTAKES)
+def test_a_mistake_is_said_with_its_line(written, right, wrong, said):
+    path, text, _ = written
+    assert right in text
+    path.write_text(text.replace(right, wrong, 1))
+    with pytest.raises(UserError) as error:
+        read(path)
+    assert re.match(rf"{re.escape(str(path))}:\d+$", error.value.place)
+    assert said in error.value.what
+
+
+def test_a_negative_adjustment_is_refused(written):
+    path, text, _ = written
+    path.write_text(adjusted(text, "start", -1))
+    with pytest.raises(UserError, match=r"start: adjusted cannot be -1"):
+        read(path)
+
+
+def test_two_of_one_subject_are_refused(written):
+    path, _, one = written
+    path.write_text(dump([one, one]))
+    with pytest.raises(UserError, match="a second calibration of SomeGemm s 128x128x64 on a GPU"):
+        read(path)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(UserError, match="cannot be read"):
+        read(tmp_path / "nothing.yaml")
