@@ -97,7 +97,7 @@ def packed(
             case ScalarArgument(value, dtype):
                 yield np.array(value, dtype).tobytes()
             case TensorMapArgument(shape=shape, strides=strides):
-                swizzle, block = next(encodings, (0, ()))
+                swizzle, block = next(encodings, (argument.swizzle, ()))
                 yield encode(TensorMap.of(argument, address_of(argument), swizzle, block))
                 if convention.tensor_map_sizes:
                     yield from (np.int32(extent).tobytes() for extent in shape)

@@ -14,11 +14,13 @@ from ._cubin import cubin_facts
 
 REMEDY = "pip install cuda-bindings nvidia-cuda-nvrtc, of the driver's major version"
 
+_ARCHITECTURE = "--gpu-architecture="
 _INCLUDING = ("-I", "--include-path", "-include", "--pre-include")
 
 
 class NvrtcToolchain(Toolchain):
-    """`Module.options` are NVRTC's own (`-DTILE=64`, `--use_fast_math`); the architecture and C++17 are added."""
+    """`Module.options` are NVRTC's own (`-DTILE=64`, `--use_fast_math`); C++17 is added, and the architecture, unless
+    the module asks for a variant of it (`--gpu-architecture=sm_90a`)."""
 
     language = "CUDA"
 
@@ -35,7 +37,8 @@ class NvrtcToolchain(Toolchain):
         return f"NVRTC {self._release()}"
 
     def compile(self, module: Module, target: Target) -> Binary:
-        options = [f"--gpu-architecture={target.architecture}", "--std=c++17", *module.options]
+        variants = [option for option in module.options if option.startswith(_ARCHITECTURE)]
+        options = ["--std=c++17", *([] if variants else [f"{_ARCHITECTURE}{target.architecture}"]), *module.options]
         cubin = _compile(module.text, options)
         try:
             facts = cubin_facts(cubin, module.entries, target.architecture)
