@@ -107,7 +107,7 @@ def test_a_file_that_names_a_language_gets_a_device_that_runs_it(copied: Path, m
     named = TUNING.replace("- Bench", "- InitialSolutionParameters: [KernelLanguage: [OpenCL]]\n      Bench")
     file, target = ready(tuning_file(copied, named), None, None)
     assert (target.api, file.groups[0].start["KernelLanguage"]) == ("OpenCL", "OpenCL")
-    what = r"NVIDIA H200 \(CUDA:0\) is there, but runs only CUDA and Triton, and the file needs OpenCL"
+    what = r"NVIDIA H200 \(CUDA:0\) is there, but runs only CUDA, Triton and BLAS, and the file needs OpenCL"
     with pytest.raises(UserError, match=rf"^device: {what}; name one that does: OpenCL:0:0 \(a CPU\)"):
         ready(tuning_file(copied, named), None, "CUDA")
 

@@ -194,7 +194,8 @@ def _speechless(place: str, matching: Collection[Found], languages: Collection[s
 
 
 def _spoken(target: Target) -> str:
-    return " and ".join(APIS[target.api].languages)
+    *others, last = APIS[target.api].languages
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _here(found: Collection[Found]) -> str:
