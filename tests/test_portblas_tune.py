@@ -61,6 +61,9 @@ SMALL = {
 # --- on the fake device ---------------------------------------------------------------------------------------------
 
 
+FEW = TILES[::6]
+
+
 def measured(told: list[events.Event]) -> list[Configuration]:
     return [event.solution.configuration for event in told if isinstance(event, events.CellMeasured)]
 
@@ -87,10 +90,10 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
 
 
 def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
-    outcome = tune(fake(), tmp_path)
+    outcome = tune(fake(listed=FEW), tmp_path)
     (one,), (path,) = outcome.tuned, outcome.written.logic
     family = KERNELS["FakeGemm"]
-    best = min(TILES, key=lambda config: family.guess(config, one.problem, outcome.target))
+    best = min(FEW, key=lambda config: family.guess(config, one.problem, outcome.target))
     assert one.winner.solution.configuration == best
     assert Logic.load(path).choose(one.problem.sizes).solution.configuration == best
     assert outcome.written.header is None, "there is no kernel of portBLAS's among them"
@@ -98,8 +101,8 @@ def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
 
 def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
     """Another size is another row; the first one's winner stays."""
-    first = tune(fake(), tmp_path)
-    second = tune(fake(m=16, n=16, k=4), tmp_path)
+    first = tune(fake(listed=FEW), tmp_path)
+    second = tune(fake(listed=FEW, m=16, n=16, k=4), tmp_path)
     logic = Logic.load(second.written.logic[0])
     for outcome in (first, second):
         (one,) = outcome.tuned
@@ -111,7 +114,7 @@ def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
 
 def test_the_current_library_is_what_the_named_logic_chooses(tmp_path):
     chosen = tune(fake(listed=TILES[:1]), tmp_path / "a").tuned[0].winner.solution
-    outcome = tune(fake(logic=tmp_path / "a" / "logic"), tmp_path / "b")
+    outcome = tune(fake(listed=FEW, logic=tmp_path / "a" / "logic"), tmp_path / "b")
     assert outcome.tuned[0].row(Kind.CURRENT).solution == chosen
     with pytest.raises(UserError, match="has nothing for"):
         tune(fake(transposes="tt", logic=tmp_path / "a" / "logic"), tmp_path / "c")
@@ -132,7 +135,7 @@ class Interrupting:
 @pytest.mark.parametrize("guided", [False, True])
 def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
     """Nothing is measured twice, and the end is that of a run that was not stopped."""
-    task = fake(guided=guided)
+    task = fake(guided=guided, listed=TILES[:20])
     whole = tune(task, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         tune(task, tmp_path / "parts", Interrupting(15))
@@ -146,8 +149,8 @@ def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
 
 
 def test_the_same_call_again_measures_nothing(tmp_path):
-    first = tune(fake(), tmp_path)
-    again = tune(fake(), tmp_path)
+    first = tune(fake(listed=FEW), tmp_path)
+    again = tune(fake(listed=FEW), tmp_path)
     assert (again.ledger.measured, again.tuned[0].winner.solution) == (0, first.tuned[0].winner.solution)
 
 
@@ -175,9 +178,10 @@ def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
 
 
 def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
-    monkeypatch.setattr("tunesmith.session._portblas_tuner.LONG_LIST", len(TILES) - 1)
-    assert tune(fake(), tmp_path / "a", budget_minutes=10.0).tuned[0].searched
-    assert not tune(fake(), tmp_path / "b").tuned[0].searched
+    monkeypatch.setattr(_portblas_tuner, "LONG_LIST", 2)
+    assert tune(fake(listed=TILES[:3]), tmp_path, budget_minutes=10.0).tuned[0].searched
+    assert not tune(fake(listed=TILES[:3]), tmp_path).tuned[0].searched
+    assert not tune(fake(listed=TILES[:2]), tmp_path, budget_minutes=10.0).tuned[0].searched
 
 
 def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypatch):

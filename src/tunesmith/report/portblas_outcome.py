@@ -97,7 +97,9 @@ def _sentences(one: Tuned) -> Iterator[str]:
         why = "the current library stays" if kept else "the winner"
         ties = one.ties()
         level = f"; as fast: {', '.join(row.name for row in ties)}" if ties else ""
-        yield f"* {why}: {one.winner.name}{level}"
+        finalists = len(one.decision.finalists) if one.decision else 0
+        again = f", of {finalists} that were measured again side by side" if finalists else ""
+        yield f"* {why}: {one.winner.name}{again}{level}"
     if one.searched:
         yield f"a guided search measured a part of {one.programs} kernels"
     if one.left:
