@@ -74,6 +74,7 @@ def test_guided_finds_the_best_in_a_tenth_of_the_measurements(sweep):
     assert guided.worst < random.worst
 
 
+@pytest.mark.thorough
 def test_the_program_prints_both_strategies(sweep):
     command = [sys.executable, str(BENCHMARK), str(sweep), "--seeds", "1", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -108,6 +109,7 @@ def test_what_was_found_out_steers_what_is_asked():
     assert search.best == Configuration({"a": 8, "b": 3, "c": 0})
 
 
+@pytest.mark.thorough
 def test_what_does_not_run_is_stayed_away_from():
     """All with a = 16 fail: of the last half of what is asked, few have it."""
     listed = tuple(Configuration({"a": a, "b": b, "c": c}) for a in (2, 16) for b in range(10) for c in range(10))

@@ -99,6 +99,7 @@ def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
     assert outcome.written.header is None, "there is no kernel of portBLAS's among them"
 
 
+@pytest.mark.thorough
 def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
     """Another size is another row; the first one's winner stays."""
     first = tune(fake(listed=FEW), tmp_path)
@@ -112,6 +113,7 @@ def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
     assert second.tuned[0].row(Kind.CURRENT).note == "logic, nearest"
 
 
+@pytest.mark.thorough
 def test_the_current_library_is_what_the_named_logic_chooses(tmp_path):
     chosen = tune(fake(listed=TILES[:1]), tmp_path / "a").tuned[0].winner.solution
     outcome = tune(fake(listed=FEW, logic=tmp_path / "a" / "logic"), tmp_path / "b")
@@ -132,7 +134,7 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("guided", [False, True])
+@pytest.mark.parametrize("guided", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
     """Nothing is measured twice, and the end is that of a run that was not stopped."""
     task = fake(guided=guided, listed=TILES[:20])
@@ -154,6 +156,7 @@ def test_the_same_call_again_measures_nothing(tmp_path):
     assert (again.ledger.measured, again.tuned[0].winner.solution) == (0, first.tuned[0].winner.solution)
 
 
+@pytest.mark.thorough
 def test_a_guided_search_measures_a_tenth_where_the_model_expects_most(tmp_path):
     """The tenth, or the least that a model needs; the winner is within 3 % of the whole list's best."""
     depths = tuple(config | {"LoopUnroll": depth} for depth in (4, 8, 16, 32) for config in TILES)
@@ -167,6 +170,7 @@ def test_a_guided_search_measures_a_tenth_where_the_model_expects_most(tmp_path)
     assert family.guess(one.winner.solution.configuration, one.problem, outcome.target) <= 1.03 * min(times)
 
 
+@pytest.mark.thorough
 def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
     task = fake(transposes="all", listed=TILES[:6])
     outcome = tune(task, tmp_path, budget_minutes=1e-9)
@@ -177,6 +181,7 @@ def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
     assert (finished.state, [one.left for one in finished.tuned]) == (RunState.FINISHED, [0] * 4)
 
 
+@pytest.mark.thorough
 def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
     monkeypatch.setattr(_portblas_tuner, "LONG_LIST", 2)
     assert tune(fake(listed=TILES[:3]), tmp_path, budget_minutes=10.0).tuned[0].searched

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.problems import shown
+from tunesmith.problems import shown, text_of
 from tunesmith.records import UserError
 
-MOST_BYTES = 1 << 22
 _TOKEN = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _KINDS: dict[type, str] = {dict: "an object", tuple: "a list", type(None): "null"}
 
@@ -49,18 +48,7 @@ class JsonNode:
 
 def read_json(path: Path) -> JsonNode:
     """The file's value. UserError, with line and column, for what cannot be read or is no JSON."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(str(path), f"no UTF-8 at byte {error.start}", "save it as UTF-8 text") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(str(path), f"cannot be read ({reason})", "give the path of a JSON file") from error
-    if len(raw) > MOST_BYTES:
-        raise UserError(str(path), f"longer than {MOST_BYTES} bytes", "split it into several files")
-    return parse_json(text, str(path))
+    return parse_json(text_of(path, "JSON"), str(path))
 
 
 def parse_json(text: str, name: str) -> JsonNode:

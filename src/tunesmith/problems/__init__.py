@@ -3,6 +3,7 @@
 from tunesmith.records import Registry
 
 from ._base import Array, Expected, Operation
+from ._files import text_of
 from ._keys import Key, shown, unknown_key
 from ._yaml import Node, read_yaml
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
@@ -29,5 +30,6 @@ __all__ = [
     "range_sizes",
     "read_yaml",
     "shown",
+    "text_of",
     "unknown_key",
 ]

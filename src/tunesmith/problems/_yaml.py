@@ -16,11 +16,11 @@ from yaml.constructor import SafeConstructor
 
 from tunesmith.records import UserError, Value
 
+from ._files import text_of
 from ._keys import shown, unknown_key
 
 Scalar = None | bool | int | float | str
 
-MOST_BYTES = 1 << 22
 MOST_NODES = 1_000_000
 """Nodes with every alias written out: what a file of nested aliases would expand to."""
 DEEPEST = 40
@@ -112,18 +112,7 @@ class Node:
 
 def read_yaml(path: Path) -> Node:
     """The file's one document. Raises UserError for a file that cannot be read and for what is not such YAML."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(str(path), f"no UTF-8 at byte {error.start}", "save it as UTF-8 text") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(str(path), f"cannot be read ({reason})", "give the path of a YAML file") from error
-    if len(raw) > MOST_BYTES:
-        raise UserError(str(path), f"longer than {MOST_BYTES} bytes", "split it into several files")
-    return parse_yaml(text, str(path))
+    return parse_yaml(text_of(path, "YAML"), str(path))
 
 
 def parse_yaml(text: str, name: str) -> Node:

@@ -6,7 +6,6 @@ import hashlib
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +13,10 @@ import tunesmith
 from tunesmith.bench import Bench
 from tunesmith.formats.portblas import Config
 from tunesmith.records import Target
-from tunesmith.store import RunEnd, RunStart, RunState, Store
+from tunesmith.store import RunStart, RunState, Store
 
 from . import events
+from ._booked import booked
 from ._health import HealthWatch
 from ._portblas_logic import Written, write
 from ._portblas_rows import REJECTED, Kind, Row, Tuned
@@ -76,7 +76,7 @@ def tune_portblas(
         observe(event)
 
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
-    with Store.open(folder / STORE) as store, _recorded(outcome, store, health):
+    with Store.open(folder / STORE) as store, booked(outcome, store, _start(outcome), health):
         with Bench(target, task.policy, folder / CACHE, watched) as bench:
             tuner = PortBlasTuner(
                 task, target, tuple(candidates), folder, store, bench, outcome.ledger, watched, deadline
@@ -92,26 +92,6 @@ def tune_portblas(
         outcome.written = write(outcome.tuned, target, folder, store, task.vendor)
         outcome.look_at += watch(outcome.written.logic, folder / CACHE)
     return outcome
-
-
-@contextmanager
-def _recorded(outcome: PortBlasOutcome, store: Store, health: HealthWatch) -> Iterator[None]:
-    """Notes in the store that a run begins, and however it ends."""
-    run, began = store.begin_run(_start(outcome)), time.monotonic()
-    try:
-        yield
-    except KeyboardInterrupt:
-        outcome.state = RunState.INTERRUPTED
-        raise
-    except BaseException:
-        outcome.state = RunState.FAILED
-        raise
-    finally:
-        outcome.seconds = time.monotonic() - began
-        outcome.health = health.facts()
-        outcome.look_at += health.sentences()
-        ledger = outcome.ledger
-        store.end_run(run, RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost))
 
 
 def _failures(tuned: Sequence[Tuned]) -> Iterator[str]:

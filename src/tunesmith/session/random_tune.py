@@ -27,12 +27,13 @@ from tunesmith.records import (
     Target,
     architecture_name,
 )
-from tunesmith.store import RunEnd, RunStart, RunState, Store
+from tunesmith.store import RunStart, RunState, Store
 
 from . import events
+from ._booked import booked
 from ._health import HealthWatch
 from ._judge import FamilyJudge
-from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
+from ._recorded import Ledger, RecordedMeasure
 from ._run import CACHE, STORE
 from .random_task import BYTES, RandomTask, configuration_of, default_shape
 
@@ -102,31 +103,16 @@ def tune_random(
         watch.happened()
         observe(event)
 
-    with Store.open(folder / STORE) as store:
-        run_id = store.begin_run(_start(target))
-        began = time.monotonic()
-        try:
-            with Bench(target, POLICY, folder / CACHE, watched) as bench:
-                deadline = began + 60 * budget_minutes if budget_minutes else None
-                tuner = _Tuner(task, outcome, store, bench, watched, deadline)
-                for generator, its in by_generator.items():
-                    tuner.tune(generator, its)
-                tuner.look_again()
-        except OutOfBudgetError:
-            outcome.state = RunState.INTERRUPTED
-            outcome.look_at.append("the budget is spent; the same command with more goes on")
-        except KeyboardInterrupt:
-            outcome.state = RunState.INTERRUPTED
-            raise
-        except BaseException:
-            outcome.state = RunState.FAILED
-            raise
-        finally:
-            outcome.seconds = time.monotonic() - began
-            outcome.health = watch.facts()
-            outcome.look_at += watch.sentences()
-            ledger = outcome.ledger
-            store.end_run(run_id, RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost))
+    deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
+    with (
+        Store.open(folder / STORE) as store,
+        booked(outcome, store, _start(target), watch),
+        Bench(target, POLICY, folder / CACHE, watched) as bench,
+    ):
+        tuner = _Tuner(task, outcome, store, bench, watched, deadline)
+        for generator, its in by_generator.items():
+            tuner.tune(generator, its)
+        tuner.look_again()
     outcome.selection = choose(outcome.rows(), Objective.GEOMEAN, _defaults())
     return outcome
 

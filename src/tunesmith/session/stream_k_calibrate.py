@@ -18,12 +18,13 @@ from tunesmith.models.stream_k import Calibration, Origin, Room, Run, Subject, c
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.protocol import Cell
 from tunesmith.records import Target, UserError
-from tunesmith.store import RunEnd, RunStart, RunState, Store
+from tunesmith.store import RunStart, RunState, Store
 
 from . import events
+from ._booked import booked
 from ._health import HealthWatch
 from ._judge import FamilyJudge
-from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure, failed
+from ._recorded import Ledger, RecordedMeasure, failed
 from ._run import CACHE, STORE
 from .stream_k_kernels import StreamKernel, TileFilter, asked, languages
 
@@ -97,32 +98,17 @@ def calibrate_stream_k(
         observe(event)
 
     folder = runs_folder(out)
-    with Store.open(folder / STORE) as store:
-        run_id = store.begin_run(_start(target))
-        began = time.monotonic()
-        deadline = began + 60 * budget_minutes if budget_minutes else None
-        try:
-            with Bench(target, POLICY, folder / CACHE, watched) as bench:
-                work = _Calibrator(outcome, room, store, bench, watched, deadline)
-                for kernel in kernels:
-                    work.calibrate(kernel)
-                    write_atomically(out, dump(merged(known, outcome.made)))
-                work.look_again()
-        except OutOfBudgetError:
-            outcome.state = RunState.INTERRUPTED
-            outcome.look_at.append("the budget is spent; the same command with more goes on")
-        except KeyboardInterrupt:
-            outcome.state = RunState.INTERRUPTED
-            raise
-        except BaseException:
-            outcome.state = RunState.FAILED
-            raise
-        finally:
-            outcome.seconds = time.monotonic() - began
-            outcome.health = watch.facts()
-            outcome.look_at += watch.sentences()
-            ledger = outcome.ledger
-            store.end_run(run_id, RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost))
+    deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
+    with (
+        Store.open(folder / STORE) as store,
+        booked(outcome, store, _start(target), watch),
+        Bench(target, POLICY, folder / CACHE, watched) as bench,
+    ):
+        work = _Calibrator(outcome, room, store, bench, watched, deadline)
+        for kernel in kernels:
+            work.calibrate(kernel)
+            write_atomically(out, dump(merged(known, outcome.made)))
+        work.look_again()
     by_subject = {one.subject: one for one in merged(known, outcome.made)}
     outcome.made = [by_subject[one.subject] for one in outcome.made]
     return outcome
