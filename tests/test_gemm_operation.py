@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunesmith.problems import OPERATIONS, _gemm_reference
+from tunesmith.problems._gemm_fields import INPUTS
 from tunesmith.problems.gemm import Gemm, gemm_type, strided
 from tunesmith.records import Configuration, Problem, UserError
 
@@ -189,6 +190,11 @@ def test_an_element_that_nobody_wrote_is_not_right():
         ({"Batched": True, "TransposeB": False, "DataType": "half"}, "Cijk_Ailk_Bljk_HB"),
         ({"Batched": True, "TransposeB": False, "Interleaved": True}, "Ckij_Akil_Bklj_SB"),
         ({"Batched": True, "TransposeA": True, "Interleaved": True}, "Ckij_Akli_Bkjl_SB"),
+        ({"DataType": "bf16"}, "Cij_Aik_Bjk_BB"),
+        ({"DataType": "b", "DestDataType": "s"}, "Cij_Aik_Bjk_BSB"),
+        ({"DataType": "f8", "ScaleAB": True}, "Cij_Aik_Bjk_F8BB_ScaleAB"),
+        ({"DataType": "int8", "UseBeta": False}, "Cij_Aik_Bjk_I8I"),
+        ({"F32XdlMathOp": "x", "UseBias": True, "Activation": "gelu"}, "Cij_Aik_Bjk_SB_MX_Bias_Gelu"),
     ],
 )
 def test_a_type_has_the_name_that_tensile_gives_it(fields, name):
@@ -199,7 +205,8 @@ def test_a_type_has_the_name_that_tensile_gives_it(fields, name):
 
 def test_a_type_says_nothing_of_layouts_that_it_has_not():
     """What is stored of earlier types stays theirs."""
-    assert "Interleaved" not in gemm_type(batched=True).fields
+    usual = {"DataType", "TransposeA", "TransposeB", "Batched", "StridedBatched", "UseBeta"}
+    assert all(set(gemm_type(letter, batched=True).fields) == usual for letter in INPUTS)
     with pytest.raises(ValueError, match="batch"):
         gemm_type(interleaved=True)
 
@@ -217,12 +224,17 @@ def test_only_a_missing_data_type_is_assumed():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"DataType": "z"}, ["DataType: z", "s (single)"]),
-        ({"Interleaved": True}, ["Interleaved is given without Batched", "Batched: True"]),
+        ({"DataType": "z"}, ["DataType: z", "one of s, d, h, b, f8, b8, i8"]),
+        ({"Interleaved": True}, ["only a batch (Batched: True) can be interleaved", "leave Interleaved out"]),
         ({"DataType": True}, ["DataType: True"]),
-        ({"DataType": "s", "DestDataType": "d"}, ["differ in type; give"]),
-        ({"DestDataType": "d"}, ["differ in type: without a DataType it is s", "give all the same DataType"]),
-        ({"ComputeDataType": 1}, ["differ in type: without a DataType it is s"]),
+        ({"DataType": "s", "DestDataType": "d"}, ["DestDataType: d of s operands; there is s"]),
+        ({"DestDataType": "d"}, ["DestDataType: d of s operands"]),
+        ({"ComputeDataType": 1}, ["sums of float32 operands are in float32, not float64"]),
+        ({"DataType": "h", "ComputeDataType": "h"}, ["sums of float16 operands are in float32, not float16"]),
+        ({"DataType": "h", "F32XdlMathOp": "x"}, ["TF32 is made of single precision"]),
+        ({"Activation": "tanh"}, ["Activation cannot be tanh", "none, relu, gelu, silu"]),
+        ({"DataType": "i8", "Activation": "gelu"}, ["of integers there is only relu"]),
+        ({"ScaleAB": True}, ["only float8 operands"]),
         ({"HighPrecisionAccumulate": True}, ["HighPrecisionAccumulate", "not supported"]),
         ({"ComplexConjugateA": True}, ["real"]),
         ({"StridedBatched": False}, ["StridedBatched cannot be False"]),
@@ -251,6 +263,8 @@ def test_scalars_are_those_to_measure_with_and_no_part_of_the_type():
         GEMM.scalars_of({"UseBeta": False, "Beta": 1}, str)
     with pytest.raises(UserError, match="Alpha"):
         GEMM.scalars_of({"Alpha": float("nan")}, str)
+    with pytest.raises(UserError, match=r"Alpha of integers cannot be 0\.5"):
+        GEMM.scalars_of({"DataType": "i8", "Alpha": 0.5}, str)
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])

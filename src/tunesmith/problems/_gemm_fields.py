@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes  # noqa: F401  (teaches NumPy the names bfloat16, float8_e4m3fn and float8_e5m2)
+
 from tunesmith.records import UserError, Value
 
 from ._keys import Key, shown
@@ -11,33 +13,58 @@ from ._keys import Key, shown
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A precision: NumPy's name for it, that of its sums, and the words (and Tensile's number) that a file may call it
-    by."""
+    """A type of A and B: NumPy's name for it, that of its sums, the letters of the types that D may have (the default
+    first; none for a type of D alone), and the words (and Tensile's number) that a file may call it by."""
 
     dtype: str
     sums: str
+    dest: tuple[str, ...]
     words: tuple[str, ...]
 
 
 DATA_TYPES = {
-    "s": DataType("float32", "float32", ("s", "single", "float", "float32", "f32", "0")),
-    "d": DataType("float64", "float64", ("d", "double", "float64", "f64", "1")),
-    "h": DataType("float16", "float32", ("h", "half", "float16", "f16", "4")),
+    "s": DataType("float32", "float32", ("s",), ("s", "single", "float", "float32", "f32", "0")),
+    "d": DataType("float64", "float64", ("d",), ("d", "double", "float64", "f64", "1")),
+    "h": DataType("float16", "float32", ("h", "s"), ("h", "half", "float16", "f16", "4")),
+    "b": DataType("bfloat16", "float32", ("b", "s"), ("b", "bfloat16", "bf16", "7")),
+    "f8": DataType("float8_e4m3fn", "float32", ("b", "h", "s"), ("f8", "float8", "float8_e4m3fn", "e4m3", "11")),
+    "b8": DataType("float8_e5m2", "float32", ("b", "h", "s"), ("b8", "bfloat8", "float8_e5m2", "e5m2", "12")),
+    "i8": DataType("int8", "int32", ("i",), ("i8", "int8", "8")),
+    "i": DataType("int32", "int32", (), ("i", "int32", "6")),
 }
 
-_LETTERS = tuple(DATA_TYPES)
+INPUTS = tuple(letter for letter, known in DATA_TYPES.items() if known.dest)
+"""What A and B may be."""
+
+ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 GEMM_FIELDS = (
     Key("OperationType", "one of", "What is computed.", "GEMM", ("GEMM",)),
     Key(
         "DataType",
         "one of",
-        "Precision of A, B, C, D and of the sum: s (single), d (double), or h (half, with sums in single precision).",
+        "Precision of A and B: s (single), d (double); with sums in single precision h (half), b (bfloat16), f8 "
+        "(float8_e4m3fn), b8 (float8_e5m2); i8 (int8, with sums in int32).",
         "s",
-        _LETTERS,
+        INPUTS,
     ),
-    Key("DestDataType", "one of", "Precision of D; only the same as DataType.", None, _LETTERS),
-    Key("ComputeDataType", "one of", "Precision of the sum; only the same as DataType.", None, _LETTERS),
+    Key(
+        "DestDataType",
+        "one of",
+        "Precision of C, D and the bias: that of the operands; for h and b also s; for f8 and b8 b (the default), h or "
+        "s; for i8 i (int32).",
+        None,
+        tuple(DATA_TYPES),
+    ),
+    Key("ComputeDataType", "one of", "Precision of the sum; only what follows from DataType.", None, ("s", "d", "i")),
+    Key(
+        "F32XdlMathOp",
+        "one of",
+        "x: products of single-precision operands may be made in TF32, which keeps 11 bits of each; s or 0: they may "
+        "not.",
+        0,
+        (0, "s", "x"),
+    ),
     Key("TransposeA", "truth value", "A is stored K x M, K contiguous, instead of M x K, M contiguous.", False),
     Key("TransposeB", "truth value", "B is stored N x K, N contiguous, instead of K x N, K contiguous.", True),
     Key("Batched", "truth value", "Many matrices of the same sizes; the sizes are then M, N, batch, K.", False),
@@ -50,6 +77,27 @@ GEMM_FIELDS = (
         False,
     ),
     Key("UseBeta", "truth value", "beta C is added; without it, beta is 0 and C is not read.", True),
+    Key(
+        "UseBias",
+        "truth value",
+        "A bias is added before the activation: one number for each row of D, so along its contiguous dimension.",
+        False,
+    ),
+    Key(
+        "Activation",
+        "one of",
+        "What is applied to alpha A B plus the bias, before beta C is added: relu, gelu (exact, by the error function) "
+        "or silu (tunesmith's own key).",
+        "none",
+        ACTIVATIONS,
+    ),
+    Key(
+        "ScaleAB",
+        "truth value",
+        "A and B have a scale each, one float32 in the device's memory, that multiplies all their elements "
+        "(tunesmith's own key; Tensile's UseScaleAB).",
+        False,
+    ),
 )
 
 SCALARS = (
@@ -66,7 +114,6 @@ UNSUPPORTED = {
     for key in (
         Key("HighPrecisionAccumulate", "truth value", _SAME_PRECISION, False),
         Key("SilentHighPrecisionAccumulate", "truth value", _SAME_PRECISION, False),
-        Key("F32XdlMathOp", "truth value", _SAME_PRECISION, 0),
         Key("Fp16AltImpl", "truth value", _SAME_PRECISION, False),
         Key("StochasticRounding", "truth value", _SAME_PRECISION, False),
         Key("ComplexConjugateA", "truth value", _REAL, False),
@@ -79,10 +126,10 @@ UNSUPPORTED = {
 
 
 def data_type(name: str, value: Value, place: str) -> str:
-    """ "s", "d" or "h" from any word or number for it, in either case."""
+    """The letter of a data type from any word or number for it, in either case."""
     word = "" if isinstance(value, bool) else str(value).lower()
     for letter, known in DATA_TYPES.items():
         if word in known.words:
             return letter
-    remedy = "give s (single), d (double) or h (half precision)"
+    remedy = f"give one of {', '.join(DATA_TYPES if name != 'DataType' else INPUTS)}"
     raise UserError(place, f"{name}: {shown(value)} is not supported", remedy)

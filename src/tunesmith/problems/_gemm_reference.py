@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +21,38 @@ MOST_FLOPS = 2e10
 MOST_ELEMENTS = 1 << 24
 """Beyond either, elements of D are sampled: about a second of NumPy on two cores, 128 MiB for the values."""
 
-_FRACTION_BITS = {"float16": 11, "float32": 24, "float64": 53}
-_SMALLEST = {"float16": 2.0**-24}
+_FRACTION_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+_SMALLEST = {"bfloat16": 2.0**-133, "float16": 2.0**-24, "float32": 2.0**-149}
 """The spacing of a type's numbers near zero, where results may come near it."""
+
+STEEPEST = {"none": 1.0, "relu": 1.0, "gelu": 1.13, "silu": 1.10}
+"""The largest slope of each activation, rounded up: how much of an error before it comes out of it."""
+ACTIVATION_ROUNDINGS = 8
+"""In units of u |x|. The exponential and the error function of GPUs are within 2 units in the last place, which is 4 u;
+then come a division or a product, a sum, and the argument's own rounding."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def expected(a: Array, b: Array, c: Array | None, alpha: float, beta: float, sums: str = "") -> Expected:
-    """alpha A B + beta C for logical arrays (M x K, K x N, M x N, each with the batch last, if any).
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What becomes of the sums: a bias for each row, an activation, and the type that D has (NumPy's name)."""
 
-    The bound is
+    bias: Array | None = None
+    activation: str = "none"
+    dest: str = ""
+
+
+PLAIN = Epilogue()
+
+
+def expected(
+    a: Array, b: Array, c: Array | None, alpha: float, beta: float, sums: str = "", epilogue: Epilogue = PLAIN
+) -> Expected:
+    """activation(alpha A B + bias) + beta C for logical arrays (M x K, K x N, M x N, each with the batch last, if any).
+
+    Integers are exact. Of all other types,
+    the bound without bias and activation is
 
         |alpha| (c sqrt(K) + 2) u |A||B| + 2 u |beta C|,   c = 4,
 
@@ -53,17 +75,70 @@ def expected(a: Array, b: Array, c: Array | None, alpha: float, beta: float, sum
     """
     sample = _Sample.of(a, b)
     a64, b64 = _matrices(a, sample.rows, None, sample.batches), _matrices(b, None, sample.columns, sample.batches)
-    u = sum(2.0**-digits for digits in (_FRACTION_BITS[sums or a.dtype.name], _FRACTION_BITS["float64"]))
-    growth = abs(alpha) * (SAFETY * math.sqrt(a.shape[1]) + 2) * u
+    where = sample.where(a.ndim == 3)
     value = alpha * (a64 @ b64)
+    if sums == "int32":
+        return _exactly(value, c, beta, sample, epilogue, where, a.ndim)
+    u = _roundoff(sums or a.dtype.name) + _roundoff("float64")
+    growth = abs(alpha) * (SAFETY * math.sqrt(a.shape[1]) + 2) * u
     bound = growth * np.linalg.norm(a64, axis=2)[:, :, None] * np.linalg.norm(b64, axis=1)[:, None, :]
+    if epilogue.bias is not None:
+        addend = _rows_of(epilogue.bias, sample)
+        value += addend
+        bound += 2 * u * np.abs(addend)
+    if epilogue.activation != "none":
+        bound = STEEPEST[epilogue.activation] * bound + ACTIVATION_ROUNDINGS * u * np.abs(value)
+        value = activated(epilogue.activation, value)
     if c is not None and beta:
         addend = beta * _matrices(c, sample.rows, sample.columns, sample.batches)
         value += addend
         bound += 2 * u * np.abs(addend)
-    if sums not in ("", a.dtype.name):
-        bound += 2.0 ** -_FRACTION_BITS[a.dtype.name] * (np.abs(value) + bound) + _SMALLEST[a.dtype.name] / 2
-    return Expected(sample.where(a.ndim == 3), _logical(value, a.ndim), _logical(bound, a.ndim))
+    dest = epilogue.dest or a.dtype.name
+    if dest != (sums or a.dtype.name):
+        bound += _roundoff(dest) * (np.abs(value) + bound) + _SMALLEST[dest] / 2
+    return Expected(where, _logical(value, a.ndim), _logical(bound, a.ndim))
+
+
+def activated(name: str, x: Float64) -> Float64:
+    """max(x, 0), x (1 + erf(x / sqrt 2)) / 2, or x / (1 + exp(-x)); Hendrycks and Gimpel, arXiv:1606.08415."""
+    # Imported here: the light part of the library has no use for it.
+    from scipy.special import erf, expit
+
+    functions: dict[str, Callable[[Float64], Float64]] = {
+        "none": lambda x: x,
+        "relu": lambda x: np.maximum(x, 0),
+        "gelu": lambda x: x * (0.5 * (1 + erf(x / math.sqrt(2)))),
+        "silu": lambda x: x * expit(x),
+    }
+    return functions[name](x)
+
+
+def _roundoff(dtype: str) -> float:
+    return float(2.0 ** -_FRACTION_BITS[dtype])
+
+
+def _exactly(
+    value: Float64,
+    c: Array | None,
+    beta: float,
+    sample: _Sample,
+    epilogue: Epilogue,
+    where: tuple[Any, ...],
+    ndim: int,
+) -> Expected:
+    """Integers, which wrap around at 32 bits as the hardware's do; float64 holds them up to 2^53."""
+    if epilogue.bias is not None:
+        value += _rows_of(epilogue.bias, sample)
+    value = activated(epilogue.activation, value)
+    if c is not None and beta:
+        value += beta * _matrices(c, sample.rows, sample.columns, sample.batches)
+    wrapped = _logical(value, ndim).astype(np.int64).astype(np.int32)
+    return Expected(where, wrapped, np.zeros(wrapped.shape))
+
+
+def _rows_of(bias: Array, sample: _Sample) -> Float64:
+    wide = bias.astype(np.float64)
+    return (wide if sample.rows is None else wide[sample.rows])[None, :, None]
 
 
 @dataclass(frozen=True)

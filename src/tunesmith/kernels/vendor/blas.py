@@ -9,6 +9,7 @@ import numpy as np
 
 from tunesmith.kernels._base import Kernel
 from tunesmith.kernels.gemm.parameters import language
+from tunesmith.kernels.gemm.types import wrong_epilogue
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
 from tunesmith.records import (
     CompiledFacts,
@@ -41,6 +42,7 @@ class VendorBlas(Kernel):
         return Space((language(self.language),))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        yield from wrong_epilogue(problem_type)
         offered = DATA_TYPES.get((target.api, target.kind))
         dtype = Gemm.of(_smallest(problem_type)).dtype
         if is_interleaved(problem_type):

@@ -20,7 +20,7 @@ from tunesmith.kernels.gemm.cuda_common import (
 )
 from tunesmith.kernels.gemm.parameters import GLOBAL_SPLIT, language
 from tunesmith.kernels.gemm.types import wrong_type
-from tunesmith.problems.gemm import Gemm
+from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import (
     Argument,
     CompiledFacts,
@@ -134,7 +134,7 @@ def _source() -> str:
 
 
 def _dtype(problem_type: ProblemType) -> str:
-    return {"s": "float32", "d": "float64", "h": "float16"}[problem_type.fields.word("DataType")]
+    return DATA_TYPES[problem_type.fields.word("DataType")].dtype
 
 
 def _workspace(gemm: Gemm, parts: int) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tunesmith.kernels.gemm.types import wrong_type
-from tunesmith.problems.gemm import Gemm
+from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
 
 from ._launches import GRID_MAX, REDUCTION_ITEMS, SUMS, allocations
@@ -18,7 +20,7 @@ UNROLLED_MAX = 2_048
 
 
 def element_bytes(problem_type: ProblemType) -> int:
-    return {"s": 4, "d": 8, "h": 2}[problem_type.fields.word("DataType")]
+    return np.dtype(DATA_TYPES[problem_type.fields.word("DataType")].dtype).itemsize
 
 
 def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
@@ -44,7 +46,7 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
 
 
 def _stream(schedule: Schedule) -> Iterator[Rejection]:
-    if schedule.streams and schedule.global_split > 1:
+    if schedule.stream_grid and schedule.global_split > 1:
         yield Rejection(Reason.STREAM, f"K is split already, GlobalSplitU {schedule.global_split} would do it again")
     if not schedule.streams and schedule.stream_full_tiles:
         full = f"StreamKFullTiles {schedule.stream_full_tiles}"

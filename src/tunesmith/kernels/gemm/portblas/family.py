@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from tunesmith.kernels._base import Kernel
 from tunesmith.kernels.gemm.cuda_common import wrong_device
+from tunesmith.kernels.gemm.types import beyond_blas
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
@@ -15,7 +16,7 @@ from . import rules
 from .algorithms import ALGORITHMS
 from .parameters import NAMED_BY, space
 from .programs import Entry, program, shared_bytes
-from .tiling import Kind, Tiling
+from .tiling import ELEMENTS, Kind, Tiling
 
 SINGLE_BYTES = 4
 """What `derived` takes an element for: it is not told the problem type."""
@@ -40,6 +41,9 @@ class PortBlasGemm(Kernel):
         if tiling.algorithm not in ALGORITHMS:
             there_are = ", ".join(ALGORITHMS)
             yield Rejection(rules.Reason.ALGORITHM, f"{self.name} has no {tiling.algorithm}; there are {there_are}")
+            return
+        if beyond := list(beyond_blas(problem_type, ELEMENTS)):
+            yield from beyond
             return
         yield from rules.common(ALGORITHMS[tiling.algorithm], tiling, Kind.of(problem_type), target)
 
