@@ -278,10 +278,22 @@ def test_every_combination_is_a_verified_measurement_or_a_named_rejection(run):
 
 @pytest.mark.opencl
 def test_the_order_is_system_blas_current_library_combinations(run):
+    """And once more in two rounds, as on any CPU, the first of them backwards."""
     _, told = run
-    kernels = [event.solution.kernel for event in told if isinstance(event, events.CellMeasured)]
-    assert kernels[:4] == ["VendorBlas", *["PortBlasGemm"] * 3]
-    assert kernels.count("VendorBlas") == 4
+    ran = [event.solution for event in told if isinstance(event, events.CellMeasured)]
+    assert [solution.kernel for solution in ran[:4]] == ["VendorBlas", *["PortBlasGemm"] * 3]
+    assert ran[4:10] == [*ran[3:0:-1], *ran[1:4]]
+    assert [solution.kernel for solution in ran[10:12]] == ["VendorBlas"] * 2
+    assert sum(solution.kernel == "VendorBlas" for solution in ran) == 3 * 4
+
+
+@pytest.mark.opencl
+def test_a_cpu_s_times_come_from_rounds_that_lie_apart(run):
+    """Samples of three rounds, in an interval that holds the medians of all."""
+    outcome, _ = run
+    for one in outcome.tuned:
+        for row in one.ranked():
+            assert row.time.count == len(row.measurement.samples) >= 3 * 6
 
 
 @pytest.mark.opencl

@@ -7,9 +7,10 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from tunesmith.bench import Bench, Bound, Job, Policy
+from tunesmith.bench import Bench, Bound, Job, Policy, over_rounds
 from tunesmith.bench.faults import reached
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
@@ -92,6 +93,35 @@ class RecordedMeasure:
         return Table(
             {cell: m.estimate for cell, m in ran.items() if m.estimate}, {cell: m.samples for cell, m in ran.items()}
         )
+
+    def repeat(self, configs: Sequence[Configuration], problem: Problem, rounds: int) -> None:
+        """Measure what ran before in more rounds, backwards and forwards by turns, so that a machine whose speed
+        changes from minute to minute favours nobody."""
+        legal = self._legal(_cells(configs, [problem]))
+        ran = [cell for cell, known in self.lookup(legal, racing=False).items() if known.ok]
+        for round_ in _repetitions(rounds):
+            ran.reverse()
+            known = self.store.find([self.key(cell) for cell in ran], round_)
+            missing = tuple(cell for cell in ran if self.key(cell) not in known)
+            self.ledger.reused += len(known)
+            self._begin(len(ran), len(known))
+            if missing:
+                self._run([_Race(missing)], round_, racing=False)
+
+    def over_rounds(self, cells: Iterable[Cell], rounds: int) -> dict[Cell, Measurement]:
+        """What is known of cells, the samples of so many more rounds with those of the first."""
+        known = self.lookup(list(cells), racing=False)
+        samples = {self.key(cell): [one.samples] for cell, one in known.items() if one.ok}
+        for round_ in _repetitions(rounds):
+            for key, again in self.store.find(samples, round_).items():
+                if again.ok:
+                    samples[key].append(again.samples)
+        return {
+            cell: replace(one, samples=tuple(chain(*each)), estimate=over_rounds(each))
+            if (each := samples.get(self.key(cell)))
+            else one
+            for cell, one in known.items()
+        }
 
     def again(self, cell: Cell, round_: str) -> Measurement:
         """One cell once more under a round of its own (the anchor)."""
@@ -229,6 +259,11 @@ class RecordedMeasure:
     def _check_budget(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise OutOfBudgetError
+
+
+def _repetitions(rounds: int) -> list[str]:
+    """The store's names of the rounds after the first."""
+    return [f"{FULL}/{round_}" for round_ in range(2, rounds + 2)]
 
 
 @dataclass(frozen=True)
