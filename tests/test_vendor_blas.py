@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from tunesmith.devices._cublas import CuBlas, gemm_arguments
 from tunesmith.devices._host_blas import HostBlas
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS, family_for
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, GemmCall, Launch, Plan, Problem, Zero
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 from tunesmith.toolchains.blas import cublas_version, library
@@ -56,12 +57,40 @@ def test_a_tuning_file_picks_it_by_its_language():
         (H200, "h", []),
         (replace(fake_target("CPU"), api="OpenCL"), "h", ["data type"]),
         (fake_target("CPU"), "s", ["no BLAS"]),
+        (H200, "b", []),
+        (H200, "i8", []),
+        (H200, "b8", ["data type"]),
+        (H200, "f8", ["layout"]),
     ],
-    ids=["cuda s", "cuda d", "a gpu's opencl", "a cpu's opencl", "cuda h", "a cpu's h", "fake"],
+    ids=["cuda s", "cuda d", "a gpu's opencl", "a cpu's opencl", "cuda h", "a cpu's h", "fake", "b", "i8", "b8", "f8"],
 )
 def test_a_device_without_a_blas_is_a_named_rejection(target, data_type, reasons):
     found = [one.reason for one in FAMILY.rejections(CONFIG, gemm_type(data_type), target)]
     assert found == reasons
+
+
+@pytest.mark.parametrize(
+    ("kind", "reasons"),
+    [
+        (gemm_type("b", bias=True), []),
+        (gemm_type("b", bias=True, activation="relu", use_beta=False), []),
+        (gemm_type("b", activation="relu"), ["epilogue"]),
+        (gemm_type("b", activation="gelu", use_beta=False), ["epilogue"]),
+        (gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True, bias=True), []),
+        (gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True, bias=True, dest="s"), ["epilogue"]),
+    ],
+)
+def test_what_the_extension_computes_otherwise_is_a_named_rejection(kind, reasons):
+    """It adds C before the activation, where we add it after; its gelu is an approximation."""
+    assert [one.reason for one in FAMILY.rejections(CONFIG, kind, H200)] == reasons
+    on_host = [one.reason for one in FAMILY.rejections(CONFIG, kind, replace(fake_target("CPU"), api="OpenCL"))]
+    assert "epilogue" in on_host
+
+
+def test_int8_needs_leading_dimensions_in_fours():
+    kind = gemm_type("i8", transpose_a=True, transpose_b=False)
+    assert [one.reason for one in FAMILY.rejections_for(CONFIG, problem(7, 5, 6, kind=kind), H200)] == ["alignment"]
+    assert not list(FAMILY.rejections_for(CONFIG, problem(7, 5, 8, kind=kind), H200))
 
 
 def test_an_interleaved_batch_is_none_that_blas_takes():
@@ -214,19 +243,27 @@ def test_one_matrix_goes_without_strides():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "data", "compute", "scalar"),
+    ("types", "data", "compute", "scalar"),
     [
-        ("float32", 0, 68, ctypes.c_float),
-        ("float64", 1, 70, ctypes.c_double),
-        ("float16", 2, 68, ctypes.c_float),
+        (("float32", "float32"), (0, 0), 68, ctypes.c_float),
+        (("float64", "float64"), (1, 1), 70, ctypes.c_double),
+        (("float16", "float16"), (2, 2), 68, ctypes.c_float),
+        (("bfloat16", "float32"), (14, 0), 68, ctypes.c_float),
+        (("int8", "int32"), (3, 10), 72, ctypes.c_int),
     ],
 )
-def test_sums_and_scalars_have_the_type_that_cublas_wants(dtype, data, compute, scalar):
-    _, arguments = gemm_arguments(call(dtype=dtype, batch=1), ADDRESSES)
-    assert {plain(arguments[place]) for place in (7, 10, 14)} == {data}
+def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, scalar):
+    dtype, dest = types
+    _, arguments = gemm_arguments(call(dtype=dtype, dest=dest, batch=1), ADDRESSES)
+    assert [plain(arguments[place]) for place in (7, 10, 14)] == [data[0], data[0], data[1]]
     assert plain(arguments[-2]) == compute
     assert isinstance(arguments[5]._obj, scalar)
     assert isinstance(arguments[12]._obj, scalar)
+
+
+def test_tf32_is_asked_for_only_where_it_is_allowed():
+    computes = [plain(gemm_arguments(call(tf32=allowed), ADDRESSES)[1][-2]) for allowed in (False, True)]
+    assert computes == [68, 77]
 
 
 def test_the_handle_is_made_once_and_follows_the_stream():
@@ -294,6 +331,125 @@ def test_the_version_is_the_librarys_own():
     assert cublas_version(Versioned()) == (13, 1, 4)
     with pytest.raises(LookupError, match="status 1"):
         cublas_version(FakeCuBlas({"cublasGetProperty": 1}))
+
+
+# --- cuBLASLt -------------------------------------------------------------------------------------------------------
+
+EXTENDED = ADDRESSES | {"Bias": 0xE008, "ScaleA": 0xF000, "ScaleB": 0xF100, "": 0x10000}
+
+
+@dataclass
+class FakeLt(FakeCuBlas):
+    """Descriptors are numbered; the heuristic finds as many algorithms as `found`, the one of 77s first."""
+
+    found: int = 1
+    alive: list[int] = field(default_factory=list)
+
+    def __getattr__(self, name: str):
+        def called(*arguments: object) -> int:
+            self.calls.append((name, tuple(map(plain, arguments))))
+            if name.endswith("Create"):
+                arguments[0]._obj.value = len(self.alive) + 1
+                self.alive.append(len(self.alive) + 1)
+            if name.endswith("Destroy"):
+                self.alive[arguments[0].value - 1] = 0
+            if name == "cublasLtMatmulAlgoGetHeuristic":
+                arguments[-1]._obj.value = self.found
+                arguments[-2]._obj.algorithm[:] = [77] * 8
+            return self.status.get(name, 0)
+
+        return called
+
+    def said(self, function: str) -> list[tuple[object, ...]]:
+        return [arguments for name, arguments in self.calls if name == function]
+
+
+def extended(**changes) -> GemmCall:
+    """A TN call of float8 with everything that it may have."""
+    kind = gemm_type("f8", transpose_a=True, transpose_b=False, batched=True, scaled=True, bias=True, activation="relu")
+    (step,) = FAMILY.plan(CONFIG, problem(48, 32, 3, 64, kind=kind, alpha=1.5, beta=0.0), H200).steps
+    return replace(step, **changes)
+
+
+def test_the_extension_is_told_transposes_epilogue_bias_and_scales():
+    fake = FakeLt()
+    CuBlas(None, fake).gemm(extended(), EXTENDED, 11)
+    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [
+        *((3, 1), (4, 0), (7, 6)),
+        *((8, 0xE008), (17, 0xF000), (18, 0xF100)),
+    ]
+    assert [arguments[1:] for arguments in fake.said("cublasLtMatrixLayoutCreate")] == [
+        *((28, 64, 48, 64), (28, 64, 32, 64)),
+        *((14, 48, 32, 48), (14, 48, 32, 48)),
+    ]
+    batches = [arguments[1:3] for arguments in fake.said("cublasLtMatrixLayoutSetAttribute")]
+    assert batches == [(5, 3), (6, 64 * 48), (5, 3), (6, 64 * 32), *[(5, 3), (6, 48 * 32)] * 2]
+    assert fake.said("cublasLtMatmulDescCreate")[0][1:] == (68, 0)
+
+
+def test_the_extension_may_use_the_plans_workspace_and_knows_how_addresses_lie():
+    fake = FakeLt()
+    step = extended()
+    CuBlas(None, fake).gemm(step, EXTENDED | {"A": 0xA010}, 11)
+    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulPreferenceSetAttribute")] == [
+        *((1, 32 << 20), (5, 16), (6, 256), (7, 256), (8, 256)),
+    ]
+    assert FAMILY.plan(CONFIG, problem(48, 32, 64, kind=gemm_type("b", bias=True)), H200).workspace_bytes == 32 << 20
+    assert step.workspace_bytes == 32 << 20
+
+
+def test_the_extension_is_called_with_its_first_algorithm_on_the_stream():
+    """cublasLtMatmul(handle, operation, alpha, A, layout, B, layout, beta, C, layout, D, layout, algorithm, workspace,
+    bytes, stream); without beta D stands for C, and C is not copied."""
+    fake = FakeLt()
+    blas = CuBlas(None, fake)
+    for step, c in ((extended(), 0xD000), (extended(beta=0.5, activation="none"), 0xC000)):
+        fake.calls.clear()
+        blas.gemm(step, EXTENDED, 11)()
+        (arguments,) = fake.said("cublasLtMatmul")
+        operands = [arguments[place] for place in (3, 5, 8, 10)]
+        assert operands == [0xA000, 0xB000, c, 0xD000]
+        assert (arguments[2], arguments[7]) == (1.5, step.beta)
+        assert list(arguments[12]) == [77] * 8
+        assert arguments[13:] == (0x10000, 32 << 20, 11)
+
+
+def test_descriptors_live_as_long_as_the_call():
+    fake = FakeLt()
+    enqueue = CuBlas(None, fake).gemm(extended(), EXTENDED, 11)
+    assert sum(map(bool, fake.alive)) == 7, "a handle, an operation, four matrices and a preference"
+    del enqueue
+    gc.collect()
+    assert sum(map(bool, fake.alive)) == 1
+
+
+def test_a_call_that_the_extension_has_no_algorithm_for_is_a_launch_error():
+    with pytest.raises(LaunchError) as raised:
+        CuBlas(None, FakeLt(found=0)).gemm(extended(), EXTENDED, 11)
+    assert (raised.value.reason, raised.value.poisoned) == ("not supported", False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "kind",
+    [
+        gemm_type("b", transpose_b=False, batched=True),
+        gemm_type("b", transpose_a=True, transpose_b=False, dest="s"),
+        gemm_type("h", dest="s"),
+        gemm_type("i8", transpose_a=True, transpose_b=False),
+        gemm_type("s", tf32=True),
+        gemm_type("b", transpose_a=True, transpose_b=False, bias=True),
+        gemm_type("h", bias=True, activation="relu", use_beta=False),
+        gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True),
+        gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True, bias=True, activation="relu", use_beta=False),
+    ],
+    ids=lambda kind: kind.name,
+)
+def test_cublas_is_right_in_every_type_and_epilogue(kind):
+    sizes = (48, 32, 3, 64) if "Batch" in kind.indices else (48, 32, 64)
+    made = problem(*sizes, kind=kind, alpha=1.0, beta=0.0)
+    for one in GemmOperation().checks(made):
+        assert wrong_on_gpu(FAMILY, CONFIG, one) == []
 
 
 @pytest.mark.gpu

@@ -136,8 +136,10 @@ class Launch:
 class GemmCall:
     """One call of the `gemm` of the BLAS that module number `module` stands for: D = alpha op(A) op(B) + beta C.
 
-    Column-major, the operands by their names A, B, C and D; with beta = 0, C is not read. `dtype` is NumPy's name;
-    leading dimensions and strides from one matrix of the batch to the next are in elements.
+    Column-major, the operands by their names A, B, C and D; with beta = 0, C is not read. `dtype` is NumPy's name for
+    A and B, `dest` that for C and D; leading dimensions and strides from one matrix of the batch to the next are in
+    elements. The rest is what only some BLAS have: products in TF32; a Bias of M numbers and an activation, which then
+    come after beta C; a scale each for A and B (ScaleA, ScaleB). `workspace_bytes` is how much it may use of the plan's.
     """
 
     module: int
@@ -158,6 +160,12 @@ class GemmCall:
     stride_d: int
     alpha: float
     beta: float
+    dest: str
+    tf32: bool = False
+    bias: bool = False
+    activation: str = "none"
+    scaled: bool = False
+    workspace_bytes: int = 0
 
 
 Step = Zero | Write | Launch | GemmCall

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tunesmith.kernels._base import Kernel
 from tunesmith.kernels.gemm.parameters import language
-from tunesmith.kernels.gemm.types import wrong_epilogue
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
 from tunesmith.records import (
     CompiledFacts,
@@ -24,16 +22,38 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Space
 
-DATA_TYPES: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
-    {("CUDA", "GPU"): ("float32", "float64", "float16"), ("OpenCL", "CPU"): ("float32", "float64")}
+PLAIN = {
+    ("CUDA", "GPU"): (
+        *(("float32", "float32"), ("float64", "float64"), ("float16", "float16"), ("bfloat16", "bfloat16")),
+        *(("float16", "float32"), ("bfloat16", "float32"), ("int8", "int32")),
+    ),
+    ("OpenCL", "CPU"): (("float32", "float32"), ("float64", "float64")),
+}
+"""What the BLAS computes: types of the operands and of D, by a device's API and kind; other devices have none that we
+can call. Source for cuBLAS: its documentation of cublasGemmEx."""
+
+EXTENDED = (
+    *(("float16", "float16"), ("bfloat16", "bfloat16"), ("float32", "float32")),
+    *(("float8_e4m3fn", "bfloat16"), ("float8_e4m3fn", "float16"), ("float8_e4m3fn", "float32")),
 )
-"""What the BLAS multiplies, by a device's API and kind; other devices have none that we can call."""
+"""What cuBLASLt computes with an epilogue or of float8. It multiplies no two e5m2. Source: its documentation of
+cublasLtMatmul."""
+
+EXTENDED_ACTIVATIONS = ("none", "relu")
+"""Its gelu is the approximation by a hyperbolic tangent, ours is exact; silu it has not."""
+
+EXTENDED_WORKSPACE = 32 * 2**20
+"""Bytes that cuBLASLt's algorithms may use: what NVIDIA's documentation of cublasSetWorkspace recommends for Hopper."""
+
+INT8_ALIGNMENT = 4
+"""Elements that leading dimensions of int8 operands are multiples of (cublasGemmEx)."""
 
 
 class VendorBlas(Kernel):
     """One call, or on the CPU one for each matrix of a batch. Nothing may vary: what is chosen inside is the vendor's.
 
-    The library's version and its threads are the compiler's version of these solutions, and so in every key.
+    cuBLAS's extension cuBLASLt serves what plain BLAS has no word for. The library's version and its threads are the
+    compiler's version of these solutions, and so in every key.
     """
 
     name, operation, language = "VendorBlas", "GEMM", "BLAS"
@@ -42,17 +62,24 @@ class VendorBlas(Kernel):
         return Space((language(self.language),))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        yield from wrong_epilogue(problem_type)
-        offered = DATA_TYPES.get((target.api, target.kind))
-        dtype = Gemm.of(_smallest(problem_type)).dtype
+        gemm = Gemm.of(_smallest(problem_type))
+        offered = EXTENDED if _is_extended(gemm) and target.api == "CUDA" else PLAIN.get((target.api, target.kind))
         if is_interleaved(problem_type):
             yield Rejection("batch layout", "BLAS takes no interleaved batch")
         if offered is None:
             yield Rejection("no BLAS", f"none can be called on the memory of {target.name} through {target.api}")
-        elif dtype not in offered:
-            yield Rejection("data type", f"the BLAS of {target.name} has {', '.join(offered)}, not {dtype}")
+        elif (gemm.dtype, gemm.dest) not in offered:
+            told = ", ".join(f"{dtype} to {dest}" for dtype, dest in offered)
+            yield Rejection("data type", f"the BLAS of {target.name} has {told}, not {gemm.dtype} to {gemm.dest}")
+        yield from _wrong_epilogue(gemm, target)
+        if gemm.dtype == "float8_e4m3fn" and (not gemm.transpose_a or gemm.transpose_b):
+            yield Rejection("layout", "cuBLASLt takes float8 operands with K contiguous in both only")
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        gemm = Gemm.of(problem)
+        if gemm.dtype == "int8" and (gemm.lda % INT8_ALIGNMENT or gemm.ldb % INT8_ALIGNMENT):
+            what = f"A and B have leading dimensions {gemm.lda} and {gemm.ldb}"
+            yield Rejection("alignment", f"{what}, cuBLAS takes multiples of {INT8_ALIGNMENT} of int8")
         for operand in GemmOperation().operands(problem):
             need = operand.storage_elements * np.dtype(operand.dtype).itemsize
             if need > target.max_allocation_bytes:
@@ -87,8 +114,30 @@ class VendorBlas(Kernel):
             stride_d=gemm.stride_d,
             alpha=gemm.alpha,
             beta=gemm.beta,
+            dest=gemm.dest,
+            tf32=gemm.tf32,
+            bias=gemm.bias,
+            activation=gemm.activation,
+            scaled=gemm.scaled,
+            workspace_bytes=EXTENDED_WORKSPACE if _is_extended(gemm) else 0,
         )
-        return Plan((call,))
+        return Plan((call,), workspace_bytes=call.workspace_bytes)
+
+
+def _is_extended(gemm: Gemm) -> bool:
+    """Whether plain BLAS has no word for it."""
+    return gemm.dtype.startswith("float8") or gemm.bias or gemm.activation != "none"
+
+
+def _wrong_epilogue(gemm: Gemm, target: Target) -> Iterator[Rejection]:
+    if target.api != "CUDA" and (gemm.bias or gemm.activation != "none" or gemm.scaled):
+        yield Rejection("epilogue", f"the BLAS of {target.name} has neither bias nor activation nor scales")
+    elif gemm.activation not in EXTENDED_ACTIVATIONS:
+        yield Rejection("epilogue", f"cuBLASLt has {', '.join(EXTENDED_ACTIVATIONS)}, not {gemm.activation}")
+    elif gemm.activation != "none" and gemm.use_beta:
+        yield Rejection("epilogue", "cuBLASLt adds beta C before the activation; leave UseBeta out")
+    elif gemm.bias and gemm.dtype.startswith("float8") and gemm.dest == "float32":
+        yield Rejection("epilogue", "cuBLASLt takes a bias in bfloat16 there, not in float32")
 
 
 def _smallest(problem_type: ProblemType) -> Problem:

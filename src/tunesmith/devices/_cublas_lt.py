@@ -1,0 +1,157 @@
+"""cuBLASLt by its C interface: what plain BLAS has no word for, that is float8, a bias and an activation.
+
+Source: NVIDIA's cuBLAS documentation, cublasLtMatmul; enumerations from cublasLt.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tunesmith.records import GemmCall
+
+from ._base import LaunchError
+from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, sums_of
+
+_TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _BIAS, _SCALE_A, _SCALE_B = 3, 4, 7, 8, 17, 18
+"""CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB, _EPILOGUE, _BIAS_POINTER, _A_SCALE_POINTER, _B_SCALE_POINTER."""
+_BATCH_COUNT, _BATCH_STRIDE = 5, 6
+"""CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT and _STRIDED_BATCH_OFFSET."""
+_MOST_WORKSPACE, _ALIGNMENTS = 1, {"A": 5, "B": 6, "C": 7, "D": 8}
+"""CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES and _MIN_ALIGNMENT_A_BYTES to _D_BYTES."""
+_EPILOGUES = {("none", False): 1, ("relu", False): 2, ("none", True): 4, ("relu", True): 6}
+"""CUBLASLT_EPILOGUE_DEFAULT, _RELU, _BIAS, _RELU_BIAS, by activation and whether there is a bias."""
+_SCALAR_TYPES = {ctypes.c_float: "float32", ctypes.c_double: "float64", ctypes.c_int: "int32"}
+
+ALIGNMENT = 256
+"""Bytes beyond which cuBLASLt asks for no alignment of an address."""
+
+
+class _Heuristic(ctypes.Structure):
+    """cublasLtMatmulHeuristicResult_t."""
+
+    _fields_ = (
+        ("algorithm", ctypes.c_uint64 * 8),
+        ("workspace", ctypes.c_size_t),
+        ("state", ctypes.c_int),
+        ("waves", ctypes.c_float),
+        ("reserved", ctypes.c_int * 4),
+    )
+
+
+class CuBlasLt:
+    """The library with its handle, made at the first call; `library` is what ctypes loaded."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._handle: ctypes.c_void_p | None = None
+
+    def matmul(self, step: GemmCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
+        """What enqueues a call on a stream: its descriptors are made and its algorithm is chosen now.
+
+        The workspace is the plan's, at address "". Raises LaunchError for what the library does not compute.
+        """
+        if self._handle is None:
+            handle = ctypes.c_void_p()
+            checked(self._library, "cublasLtCreate", ctypes.byref(handle))
+            self._handle = handle
+        made = _Descriptors(self._library, step, addresses)
+        algorithm = made.algorithm(self._handle)
+        _, scalar = sums_of(step)
+        alpha, beta = (scalar(int(one) if scalar is ctypes.c_int else one) for one in (step.alpha, step.beta))
+        read = addresses["C"] if step.beta else addresses["D"]
+        arguments = [
+            *(self._handle, made.operation, ctypes.byref(alpha)),
+            *(ctypes.c_void_p(addresses["A"]), made.layouts["A"], ctypes.c_void_p(addresses["B"]), made.layouts["B"]),
+            *(ctypes.byref(beta), ctypes.c_void_p(read), made.layouts["C"]),
+            *(ctypes.c_void_p(addresses["D"]), made.layouts["D"], ctypes.byref(algorithm)),
+            *(ctypes.c_void_p(addresses[""]), ctypes.c_size_t(step.workspace_bytes), ctypes.c_void_p(int(stream))),
+        ]
+
+        def enqueue(kept: _Descriptors = made) -> None:
+            checked(self._library, "cublasLtMatmul", *arguments)
+
+        return enqueue
+
+
+class _Descriptors:
+    """One operation and its four matrices; destroyed with the last call that needs them."""
+
+    def __init__(self, library: Any, step: GemmCall, addresses: Addresses) -> None:
+        self._library, self._addresses, self._workspace = library, addresses, step.workspace_bytes
+        compute, scalar = sums_of(step)
+        self.operation = self._made("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
+        for attribute, value in _attributes(step, addresses):
+            self._set("MatmulDesc", self.operation, attribute, value)
+        self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
+
+    def algorithm(self, handle: ctypes.c_void_p) -> Any:
+        """The one that the library's heuristic puts first."""
+        wanted = self._made("MatmulPreference")
+        self._set("MatmulPreference", wanted, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
+        for name, attribute in _ALIGNMENTS.items():
+            alignment = ctypes.c_uint32(_alignment(self._addresses[name]))
+            self._set("MatmulPreference", wanted, attribute, alignment)
+        found, count = _Heuristic(), ctypes.c_int()
+        matrices = [self.layouts[name] for name in "ABCD"]
+        answer = (ctypes.c_int(1), ctypes.byref(found), ctypes.byref(count))
+        checked(self._library, "cublasLtMatmulAlgoGetHeuristic", handle, self.operation, *matrices, wanted, *answer)
+        if not count.value:
+            raise LaunchError("not supported", "cuBLASLt has no algorithm for this call")
+        return found.algorithm
+
+    def _layout(self, step: GemmCall, dtype: str, rows: int, columns: int, leading: int, stride: int) -> Any:
+        extents = (ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading))
+        made = self._made("MatrixLayout", _data_type(dtype), *extents)
+        self._set("MatrixLayout", made, _BATCH_COUNT, ctypes.c_int32(step.batch))
+        self._set("MatrixLayout", made, _BATCH_STRIDE, ctypes.c_int64(stride))
+        return made
+
+    def _made(self, kind: str, *arguments: Any) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        checked(self._library, f"cublasLt{kind}Create", ctypes.byref(made), *arguments)
+        weakref.finalize(self, getattr(self._library, f"cublasLt{kind}Destroy"), made)
+        return made
+
+    def _set(self, kind: str, what: ctypes.c_void_p, attribute: int, value: Any) -> None:
+        size = ctypes.c_size_t(ctypes.sizeof(value))
+        function = f"cublasLt{kind}SetAttribute"
+        checked(self._library, function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
+
+
+def _attributes(step: GemmCall, addresses: Addresses) -> Iterator[tuple[int, Any]]:
+    yield _TRANSPOSE_A, ctypes.c_int32(OPERATIONS[step.transpose_a])
+    yield _TRANSPOSE_B, ctypes.c_int32(OPERATIONS[step.transpose_b])
+    yield _EPILOGUE, ctypes.c_uint32(_EPILOGUES[step.activation, step.bias])
+    if step.bias:
+        yield _BIAS, ctypes.c_void_p(addresses["Bias"])
+    if step.scaled:
+        yield _SCALE_A, ctypes.c_void_p(addresses["ScaleA"])
+        yield _SCALE_B, ctypes.c_void_p(addresses["ScaleB"])
+
+
+def _matrices(step: GemmCall) -> dict[str, tuple[str, int, int, int, int]]:
+    """Type, rows and columns as stored, leading dimension, and stride to the next of the batch.
+
+    Without beta C is not read; D stands for it.
+    """
+    a = (step.k, step.m) if step.transpose_a else (step.m, step.k)
+    b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
+    d = (step.dest, step.m, step.n, step.ldd, step.stride_d)
+    return {
+        "A": (step.dtype, *a, step.lda, step.stride_a),
+        "B": (step.dtype, *b, step.ldb, step.stride_b),
+        "C": (step.dest, step.m, step.n, step.ldc, step.stride_c) if step.beta else d,
+        "D": d,
+    }
+
+
+def _data_type(dtype: str) -> ctypes.c_int:
+    return ctypes.c_int(DATA_TYPES[dtype])
+
+
+def _alignment(address: int) -> int:
+    """Of an address, the largest power of two of bytes that matters."""
+    return min(address & -address or ALIGNMENT, ALIGNMENT)
