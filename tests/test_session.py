@@ -169,7 +169,7 @@ def test_a_run_that_goes_on_races_against_what_is_known(tmp_path: Path) -> None:
 def test_a_budget_stops_a_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
     stopped = tune(FAKE, tmp_path, budget_minutes=1e-9)
     assert stopped.state is RunState.INTERRUPTED
-    assert "the budget of 1e-09 minutes is spent" in stopped.look_at[0]
+    assert "the budget is spent" in stopped.look_at[0]
     assert not stopped.logic
     before = rows(tmp_path / "run")
     assert len(before) == stopped.ledger.measured == 1

@@ -19,6 +19,7 @@ import numpy as np
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
 from ._base import Array, Expected, Operation
+from ._gemm_fields import ACTIVATIONS as ACTIVATIONS
 from ._gemm_fields import DATA_TYPES as DATA_TYPES
 from ._gemm_fields import GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
 from ._gemm_inputs import random_numbers

@@ -51,6 +51,7 @@ def outcome(done: Outcome) -> Document:
         "cost_seconds": asdict(done.ledger.cost),
         "failed": dict(done.failed),
         "drift": asdict(done.drift) if done.drift else None,
+        "health": done.health,
         "csv": [str(group.csv) for group in done.groups if group.csv],
         "logic": [str(path) for path, _ in done.logic],
         "winners": [row for _, logic in done.logic for row in _winners(logic)],

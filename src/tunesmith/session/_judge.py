@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -41,6 +42,11 @@ class FamilyJudge:
 
     def work(self, problem: Problem) -> float:
         return self._operation.work(problem)
+
+    def guess(self, config: Configuration, problem: Problem) -> float:
+        """Seconds that the family expects, infinite where it expects nothing: only to order candidates."""
+        guessed = self.family(config).guess(self.solution(config).configuration, problem, self.target)
+        return math.inf if guessed is None else guessed
 
     def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
         try:

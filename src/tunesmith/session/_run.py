@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -17,14 +15,16 @@ from tunesmith.logic import FinalTable, Logic, Origin, write_logic
 from tunesmith.logic.build import build
 from tunesmith.protocol import Phases, Result, StepResult, TuningFile, run, step_names
 from tunesmith.records import Problem, ProblemType, Solution, Target
-from tunesmith.store import FILE_NAME, RunEnd, RunStart, RunState, Store
+from tunesmith.store import FILE_NAME, RunState, Store
 
 from . import events
 from ._anchor import Anchor
+from ._booked import booked, run_start
 from ._file import policy_of, ready
+from ._health import HealthWatch
 from ._judge import FamilyJudge
 from ._outputs import group_name, step_record, table_of, write_step
-from ._recorded import Ledger, OutOfBudgetError, RecordedMeasure
+from ._recorded import Ledger, RecordedMeasure
 from ._watch import watch
 
 STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
@@ -47,8 +47,9 @@ class Group:
 
 @dataclass
 class Outcome:
-    """What a run came to. `failed` counts by outcome and reason what was tried and did not run right. `look_at` are
-    sentences about what a person should see; without any, all went well."""
+    """What a run came to. `failed` counts by outcome and reason what was tried and did not run right, `health` is what
+    was seen of the device meanwhile. `look_at` are sentences about what a person should see; without any, all went
+    well."""
 
     target: Target
     folder: Path
@@ -59,6 +60,7 @@ class Outcome:
     failed: Counter[str] = field(default_factory=Counter)
     drift: Drift | None = None
     seconds: float = 0.0
+    health: dict[str, float] = field(default_factory=dict)
     look_at: list[str] = field(default_factory=list)
 
 
@@ -82,29 +84,21 @@ def tune(
         observe(events.Said(note))
     observe(events.RunBegan(target, sum(len(phases.steps) for phases in file.groups)))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
-    with Store.open(folder / STORE) as store:
-        run_id = store.begin_run(_start(path, target))
-        outcome = Outcome(target, folder)
-        began = time.monotonic()
-        try:
-            with Bench(target, policy_of(file), folder / CACHE, observe) as bench:
-                session = _Session(
-                    file, outcome, store, run_id, bench, observe, began + 60 * minutes if minutes else None
-                )
-                session.run()
-        except OutOfBudgetError:
-            outcome.state = RunState.INTERRUPTED
-            outcome.look_at.append(f"the budget of {minutes:g} minutes is spent; the same command with more goes on")
-        except KeyboardInterrupt:
-            outcome.state = RunState.INTERRUPTED
-            raise
-        except BaseException:
-            outcome.state = RunState.FAILED
-            raise
-        finally:
-            outcome.seconds = time.monotonic() - began
-            ledger = outcome.ledger
-            store.end_run(run_id, RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost))
+    deadline = time.monotonic() + 60 * minutes if minutes else None
+    outcome, health = Outcome(target, folder), HealthWatch(target)
+
+    def watched(event: events.Event) -> None:
+        # The load of a host that is itself the device is mostly our own: there the anchor tells of others.
+        if not target.shares_the_host:
+            health.happened()
+        observe(event)
+
+    with (
+        Store.open(folder / STORE) as store,
+        booked(outcome, store, run_start(target, path), health) as run_id,
+        Bench(target, policy_of(file), folder / CACHE, watched) as bench,
+    ):
+        _Session(file, outcome, store, run_id, bench, watched, deadline).run()
     return outcome
 
 
@@ -227,15 +221,3 @@ def _logic(target: Target, groups: list[Group]) -> Logic:
         return not any(KERNELS[solution.kernel].rejections_for(solution.configuration, tiny, target))
 
     return build([group.table for group in groups], origin, winners=winners, general=runs_anywhere)
-
-
-def _start(path: Path, target: Target) -> RunStart:
-    return RunStart(
-        command=tuple(sys.argv),
-        tuning_file=str(path.resolve()),
-        tuning_file_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        device=target.name,
-        driver=target.driver,
-        selector=target.selector,
-        version=tunesmith.__version__,
-    )

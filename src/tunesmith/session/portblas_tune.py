@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tunesmith
 from tunesmith.bench import Bench
 from tunesmith.formats.portblas import Config
 from tunesmith.records import Target
-from tunesmith.store import RunStart, RunState, Store
+from tunesmith.store import RunState, Store
 
 from . import events
-from ._booked import booked
+from ._booked import booked, run_start
 from ._health import HealthWatch
 from ._portblas_logic import Written, write
 from ._portblas_rows import REJECTED, Kind, Row, Tuned
@@ -76,7 +73,7 @@ def tune_portblas(
         observe(event)
 
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
-    with Store.open(folder / STORE) as store, booked(outcome, store, _start(outcome), health):
+    with Store.open(folder / STORE) as store, booked(outcome, store, run_start(target, config.path), health):
         with Bench(target, task.policy, folder / CACHE, watched) as bench:
             tuner = PortBlasTuner(
                 task, target, tuple(candidates), folder, store, bench, outcome.ledger, watched, deadline
@@ -102,16 +99,3 @@ def _failures(tuned: Sequence[Tuned]) -> Iterator[str]:
                 yield f"{one.name}: {reason} ({count}), first {example}"
         if one.winner is None:
             yield f"{one.name}: nothing ran"
-
-
-def _start(outcome: PortBlasOutcome) -> RunStart:
-    path, target = outcome.config.path, outcome.target
-    return RunStart(
-        command=tuple(sys.argv),
-        tuning_file=str(path.resolve()),
-        tuning_file_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        device=target.name,
-        driver=target.driver,
-        selector=target.selector,
-        version=tunesmith.__version__,
-    )

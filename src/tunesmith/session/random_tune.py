@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tunesmith
 from tunesmith.bench import Bench, Policy, drift
 from tunesmith.devices import choose as choose_device
 from tunesmith.formats import google_benchmark
@@ -27,10 +25,10 @@ from tunesmith.records import (
     Target,
     architecture_name,
 )
-from tunesmith.store import RunStart, RunState, Store
+from tunesmith.store import RunState, Store
 
 from . import events
-from ._booked import booked
+from ._booked import booked, run_start
 from ._health import HealthWatch
 from ._judge import FamilyJudge
 from ._recorded import Ledger, RecordedMeasure
@@ -106,7 +104,7 @@ def tune_random(
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     with (
         Store.open(folder / STORE) as store,
-        booked(outcome, store, _start(target), watch),
+        booked(outcome, store, run_start(target), watch),
         Bench(target, POLICY, folder / CACHE, watched) as bench,
     ):
         tuner = _Tuner(task, outcome, store, bench, watched, deadline)
@@ -217,15 +215,3 @@ def _row(one: Measured, target: Target) -> RandomRow:
 
 def _entry(one: Measured) -> google_benchmark.Entry:
     return google_benchmark.entry(one.problem, one.shape, one.measurement)
-
-
-def _start(target: Target) -> RunStart:
-    return RunStart(
-        command=tuple(sys.argv),
-        tuning_file="",
-        tuning_file_sha256="",
-        device=target.name,
-        driver=target.driver,
-        selector=target.selector,
-        version=tunesmith.__version__,
-    )
