@@ -31,6 +31,11 @@ SHIM = """
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 struct Index { int x, y, z; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits)
+{
+    return (((unsigned long long)high << 32 | low) >> (bits & 31));
+}
 thread_local Index threadIdx, blockIdx;
 Index gridDim;
 std::barrier<>* meeting;

@@ -78,7 +78,8 @@ class TensorMapArgument:
     """A TMA descriptor made on the host: a 1- to 5-dimensional view of an operand, innermost dimension last.
 
     `shape`, `strides` (innermost must be 1) and `block` are in elements. After CUDA's `cuTensorMapEncodeTiled`, whose
-    number `swizzle` is too; a binary's metadata may say otherwise.
+    number `swizzle` is too; a binary's metadata may say otherwise. With an empty name it is a view of the workspace,
+    `offset` bytes from its start.
     """
 
     name: str
@@ -87,6 +88,7 @@ class TensorMapArgument:
     strides: tuple[int, ...]
     block: tuple[int, ...]
     swizzle: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class GemmCall:
     Column-major, the operands by their names A, B, C and D; with beta = 0, C is not read. `dtype` is NumPy's name for
     A and B, `dest` that for C and D; leading dimensions and strides from one matrix of the batch to the next are in
     elements. The rest is what only some BLAS have: products in TF32; a Bias of M numbers and an activation, which then
-    come after beta C; a scale each for A and B (ScaleA, ScaleB). `workspace_bytes` is how much it may use of the plan's.
+    come after beta C; a scale each for A and B (ScaleA, ScaleB). Of the plan's workspace it may use `workspace_bytes`.
     """
 
     module: int

@@ -1,0 +1,74 @@
+"""A copy of a matrix whose rows begin at multiples of 16 bytes, for a kernel that takes no others (TMA)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from tunesmith.records import Launch, Module, OperandArgument, ScalarArgument, WorkspaceArgument
+
+ALIGNMENT = 16
+"""Bytes that addresses and strides of a tensor map are multiples of (CUDA driver API, cuTensorMapEncodeTiled)."""
+PART_ALIGNMENT = 256
+"""Bytes from which each copy in a workspace begins."""
+_THREADS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedCopy:
+    """An operand's rows, contiguous along their `length` elements, copied into the workspace `offset` bytes from its
+    start. `leading` and `stride` are those of the operand, in elements; `element` is the size of one in bytes."""
+
+    name: str
+    batch: int
+    rows: int
+    length: int
+    leading: int
+    stride: int
+    element: int
+    offset: int = 0
+
+    @property
+    def leading_to(self) -> int:
+        """Elements from one row of the copy to the next."""
+        return -(-self.length * self.element // ALIGNMENT) * ALIGNMENT // self.element
+
+    @property
+    def stride_to(self) -> int:
+        """Elements from one matrix of the copied batch to the next."""
+        return self.leading_to * self.rows
+
+    @property
+    def bytes(self) -> int:
+        """Of the copy, up to where the next one may begin."""
+        return -(-self.batch * self.stride_to * self.element // PART_ALIGNMENT) * PART_ALIGNMENT
+
+    def launch(self, module: int) -> Launch:
+        """By module number `module` of the plan, which is `aligned_module()`."""
+        parts = -(-self.length * self.element // ALIGNMENT) * self.rows
+        steps = (self.length, self.leading, self.stride, self.leading_to, self.stride_to)
+        row, step, batch_step, step_to, batch_step_to = (
+            ScalarArgument(extent * self.element, "int64") for extent in steps
+        )
+        return Launch(
+            module,
+            "align",
+            grid=(-(-parts // _THREADS), 1, self.batch),
+            work_group=(_THREADS, 1, 1),
+            arguments=(
+                *(OperandArgument(self.name), WorkspaceArgument(self.offset)),
+                *(row, ScalarArgument(self.rows, "int64"), step, batch_step, step_to, batch_step_to),
+            ),
+        )
+
+
+def needs_copy(leading: int, stride: int, batch: int, element: int) -> bool:
+    """Whether a tensor map cannot take an operand with these strides, in elements. An operand's first element is
+    aligned as memory is allocated; a view that is not is for its caller to copy."""
+    return bool(leading * element % ALIGNMENT or (batch > 1 and stride * element % ALIGNMENT))
+
+
+@cache
+def aligned_module() -> Module:
+    return Module("CUDA", files(__package__).joinpath("aligned.cu").read_text(encoding="utf-8"), ("align",))
