@@ -34,19 +34,17 @@ def check_names(phases: Phases, judge: Judge) -> None:
         key_of(config, names, judge)
 
 
-def best_of_each(
-    lineages: Sequence[Lineage], names: Sequence[str], objective: Objective, judge: Judge
-) -> tuple[Lineage, ...]:
-    """For each combination of values of `names` the best lineage, in the order of the lineages.
+def best_of_each(lineages: Sequence[Lineage], join: Join, objective: Objective, judge: Judge) -> tuple[Lineage, ...]:
+    """For each combination of values of the join's names the best lineage, in the order of the lineages.
 
-    All are held against the same best times, by the objective of the steps. One that ran on more problems goes
-    before one that ran on fewer; of equals the first stays.
+    All are held against the same best times, by the objective of the steps and the weights of the sizes in force. One
+    that ran on more problems goes before one that ran on fewer; of equals the first stays.
     """
-    against = yardstick(objective, [lineage.times for lineage in lineages], judge.work)
+    against = yardstick(objective, [lineage.times for lineage in lineages], judge.work, join.weights)
     costs = [against.cost(lineage.times) for lineage in lineages]
     best: dict[Configuration, int] = {}
     for place, lineage in enumerate(lineages):
-        key = key_of(lineage.configuration, names, judge)
+        key = key_of(lineage.configuration, join.names, judge)
         if key not in best or _better(lineage, costs[place], lineages[best[key]], costs[best[key]]):
             best[key] = place
     return tuple(lineages[place] for place in sorted(best.values()))

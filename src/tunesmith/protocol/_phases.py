@@ -11,7 +11,7 @@ from tunesmith.spaces import Space
 
 from ._entries import Entry, EntryReader, Factor, combinations, items
 from ._notes import Notes
-from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT, SizeReader
+from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT, Sized, SizeReader
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
 
 INITIAL = "InitialSolutionParameters"
@@ -99,7 +99,7 @@ class GroupReader:
         yield from self._benchmarks(Phase.BENCHMARK_FORK, entries, current)
         names = self._join_names(keys.get(Phase.JOIN), entries)
         if names is not None and forked:
-            yield Join(names, current.use())
+            yield Join(names, *current.use())
         elif names is not None:
             self.notes.say_once(node.at(Phase.JOIN), f"{Phase.JOIN} has nothing to join: no parameter is forked")
         yield from self._benchmarks(Phase.BENCHMARK_JOIN, entries, current)
@@ -114,7 +114,7 @@ class GroupReader:
         for entry in entries[phase]:
             current.change(entry.sizes)
             if entry.varied:
-                steps.append(Benchmark(phase, combinations(entry.varied, entry.place), current.use()))
+                steps.append(Benchmark(phase, combinations(entry.varied, entry.place), *current.use()))
         for _ in range(self.passes):
             yield from steps
 
@@ -146,7 +146,7 @@ class GroupReader:
                     raise _twice("ProblemSizes", item.at(name), sizes.place)
                 sizes = value
         if sizes is not None:
-            return self.sizes.read(sizes)
+            return self.sizes.read(sizes)[0]  # each size has a winner of its own, whatever it weighs
         problems, text = self.sizes.default(FINAL_DEFAULT)
         self.notes.say_once(node.at(Phase.FINAL), f"the final step has no ProblemSizes: {text} is measured")
         return problems
@@ -160,23 +160,24 @@ class _SizesInForce:
 
     def __init__(self, reader: SizeReader, notes: Notes, group: str) -> None:
         self._reader, self._notes, self._group = reader, notes, group
-        self._problems: tuple[Problem, ...] | None = None
+        self._sizes: Sized | None = None
         self._unused = ""
 
     def change(self, sizes: Node | None) -> None:
         if sizes is None:
             return
         self.leave()
-        self._problems, self._unused = self._reader.read(sizes), sizes.place
+        self._sizes, self._unused = self._reader.read(sizes), sizes.place
 
-    def use(self) -> tuple[Problem, ...]:
+    def use(self) -> Sized:
         self._unused = ""
-        if self._problems is None:
-            self._problems, text = self._reader.default(COMMON_DEFAULT)
+        if self._sizes is None:
+            problems, text = self._reader.default(COMMON_DEFAULT)
+            self._sizes = problems, {}
             self._notes.say_once(
                 self._group, f"the steps before the final one have no ProblemSizes: {text} is measured"
             )
-        return self._problems
+        return self._sizes
 
     def leave(self) -> None:
         if self._unused:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tunesmith.problems import Key, shown
 from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
+from tunesmith.problems.gemm_list import COLUMNS
 from tunesmith.spaces import Space
 
 from ._phases import INITIAL
@@ -79,14 +80,41 @@ def _problem_sizes() -> list[str]:
 
 - `Range: [...]`, one entry for each index (GEMM: M, N, batch if batched, K): every combination, the first index varying
   fastest;
-- `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements.
+- `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
+- `File: problems.csv`, a list of GEMMs ([below](#lists-of-problems)).
 
 A size that is listed more than once is measured once. Sizes hold from their place on and into the next phases; the
 final phase has its own. Where there are none, the first index has {common} in the steps and {final} in the final phase,
 the others are like it, and the batch is 1.
 
 An entry of a `Range` is"""
-    return ["## Problem sizes", rules, _table(("entry", "sizes"), SIZE_FORMS.items())]
+    columns = ((f"`{name}`", column.takes, column.doc) for name, column in COLUMNS.items())
+    forms, listed = _table(("entry", "sizes"), SIZE_FORMS.items()), _table(("column", "takes", "meaning"), columns)
+    return ["## Problem sizes", rules, forms, "### Lists of problems", _LIST, listed, _LIST_RULES]
+
+
+_LIST = """A `File` is CSV, its path relative to the tuning file. Its header has the columns m, n and k, and any of the
+others:"""
+
+_LIST_RULES = """The list speaks the language of those who call: C[m, n] = op(A) op(B) of **row-major** matrices, as
+`torch.mm(a, b)` with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A
+problem type is column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory, so B takes A's
+place and m and n are exchanged:
+
+| row of the list | problem |
+| --- | --- |
+| m, n, k, batch | the sizes n, m, batch, k of M, N, Batch, K, with natural leading dimensions |
+| `trans_b` is T | `TransposeA: True` |
+| `trans_a` is T | `TransposeB: True` |
+| batch is above 1 | `Batched: True` |
+
+Rows whose transposes or batch are not the problem type's are left out, which is said; so one list serves several
+problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
+
+A row's weight says how much it counts where a step or a join decides over several sizes (`StepObjective`: a weighted
+mean for geomean, a weighted sum for total_time; max and worst look at single sizes and ask no weight). Rows of the same
+size count together. What no list names counts 1. In the final phase every size has a winner of its own, and all are
+kept."""
 
 
 def _settings() -> list[str]:

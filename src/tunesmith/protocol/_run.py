@@ -83,7 +83,7 @@ class _Bench:
         """Every lineage takes the best of the step's choices for itself."""
         proposals = [self._propose(lineage, step.choices, step.problems) for lineage in lineages]
         table, cells = self._screen([proposal.configurations for proposal in proposals], step.problems, racing=True)
-        trials = tuple(self._tried(proposal, step.problems, table) for proposal in proposals)
+        trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
         table = _with_pairs(table, [trial.decision for trial in trials if trial.decision])
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
 
@@ -94,9 +94,9 @@ class _Bench:
         if not all(lineage.times for lineage in lineages):
             proposals = [self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages]
             table, cells = self._screen(self._rivals(proposals, step.names), step.problems, racing=True)
-            trials = tuple(self._tried(proposal, step.problems, table) for proposal in proposals)
+            trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
             measured = _going_on(trials)
-        kept = best_of_each(measured, step.names, self.phases.objective, self.judge)
+        kept = best_of_each(measured, step, self.phases.objective, self.judge)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
 
     def final(self, step: Final, lineages: tuple[Lineage, ...]) -> StepResult:
@@ -137,16 +137,22 @@ class _Bench:
         }
         return Table(cells), len(first) * len(problems)
 
-    def _tried(self, proposal: Proposal, problems: Sequence[Problem], table: Table) -> Trial:
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Trial:
         """What became of a lineage, given everybody's first times."""
         if proposal.refusal:
             return Trial(proposal, refusal=proposal.refusal)
         contest = Contest(
-            proposal.configurations, problems, table, self.phases.objective, self.judge.work, proposal.incumbent
+            proposal.configurations,
+            step.problems,
+            table,
+            self.phases.objective,
+            self.judge.work,
+            proposal.incumbent,
+            step.weights,
         )
         decision = choose(contest, self.measure.confirm)
         if decision is None:
-            tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(problems)} sizes"
+            tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
             return Trial(proposal, refusal=Rejection(NOTHING_RAN, tried))
         settled = proposal.lineage | dict(proposal.candidates)[decision.winner]
         return Trial(proposal, decision, settled.timed(decision.times))

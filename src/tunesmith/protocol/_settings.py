@@ -62,7 +62,8 @@ GLOBAL_KEYS: dict[str, Key] = {
         "one of",
         "How the winner of a step is chosen over several sizes: geomean (geometric mean over the sizes of the step's "
         "best time over the time, a missing size counting zero), max (highest FLOP/s at any size, as in Tensile), "
-        "total_time (smallest sum of times), worst (best at the size that suits it least).",
+        "total_time (smallest sum of times), worst (best at the size that suits it least). Weights of a "
+        "list of problems count in geomean and total_time.",
         Objective.GEOMEAN.value,
         tuple(each.value for each in Objective),
     ),

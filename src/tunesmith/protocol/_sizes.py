@@ -1,43 +1,63 @@
-"""The `ProblemSizes` of a tuning file as problems of a type."""
+"""The `ProblemSizes` of a tuning file as problems of a type, with what each of them counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tunesmith.problems import LIMIT, Node, Operation, clamp, exact_sizes, range_sizes, unknown_key
+from tunesmith.problems import LIMIT, Node, Operation, clamp, exact_sizes, range_sizes, shown, unknown_key
+from tunesmith.problems.gemm import is_interleaved
+from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
 
+from ._notes import Notes
+from ._steps import Weights
+
 Sizes = tuple[int, ...]
+Sized = tuple[tuple[Problem, ...], Weights]
 
 COMMON_DEFAULT: tuple[Value, ...] = (2880,)
 FINAL_DEFAULT: tuple[Value, ...] = (64, 64, 64, 512)
 """Tensile's sizes of the first index where a phase, or the final step, names none."""
 
+FORMS = ("Range", "Exact", "File")
+FAMILY = "Family"
+"""Stands beside a File."""
+
 
 @dataclass(frozen=True)
 class SizeReader:
-    """Makes problems of one type with the scalars to measure with, cut to `max_size` if that is given."""
+    """Makes problems of one type with the scalars to measure with, cut to `max_size` if that is given.
+
+    Paths are relative to `folder`; `notes` are told of rows that a list has for other types.
+    """
 
     problem_type: ProblemType
     operation: Operation
     scalars: Configuration
+    folder: Path
+    notes: Notes
     max_size: int | None = None
 
-    def read(self, node: Node) -> tuple[Problem, ...]:
-        """Every size of the value of a `ProblemSizes`, in its order, each once."""
+    def read(self, node: Node) -> Sized:
+        """Every size of the value of a `ProblemSizes`, in its order, each once, with the weights that lists give."""
         found: dict[tuple[Sizes, Sizes], None] = {}
-        for form, value, place in _forms(node):
-            entries = [(entry.plain(f"ProblemSizes.{form}"), entry.place) for entry in _entries(form, value)]
-            if form == "Range":
-                found.update(dict.fromkeys((sizes, ()) for sizes in range_sizes(entries, self.problem_type, place)))
+        weights: dict[Sizes, float] = defaultdict(float)
+        for form in _forms(node):
+            if form.name == "File":
+                for row in self._rows(form):
+                    sizes = row.sizes(self.problem_type)
+                    found[sizes, ()] = None
+                    weights[sizes] += row.weight
             else:
-                found[exact_sizes(entries, self.problem_type, self.operation, place)] = None
+                found.update(dict.fromkeys(self._spelled(form)))
             if len(found) > LIMIT:
-                raise UserError(place, f"ProblemSizes makes more than {LIMIT:,} sizes", "give larger steps")
+                raise UserError(form.place, f"ProblemSizes makes more than {LIMIT:,} sizes", "give larger steps")
         if not found:
-            raise UserError(node.place, "ProblemSizes names no size", "give it a Range or an Exact")
-        return self._problems(list(found))
+            raise UserError(node.place, "ProblemSizes names no size", "give it a Range, an Exact or a File")
+        return self._problems(list(found)), self._weights(weights)
 
     def default(self, first: tuple[Value, ...]) -> tuple[tuple[Problem, ...], str]:
         """The sizes `first` of the first index, the others like it and batch 1, and the Range that says so."""
@@ -47,25 +67,83 @@ class SizeReader:
         text = ", ".join(str(list(each)) if isinstance(each, tuple) else str(each) for each in descriptors)
         return self._problems([(each, ()) for each in sizes]), f"Range: [{text}]"
 
+    def _spelled(self, form: _Form) -> list[tuple[Sizes, Sizes]]:
+        """Sizes and leading dimensions of a Range or an Exact."""
+        what = f"ProblemSizes.{form.name}"
+        if isinstance(form.value.content, dict):
+            raise UserError(form.value.place, f"{what} with keys is not supported", "give a list of sizes")
+        entries = [(entry.plain(what), entry.place) for entry in form.value.sequence(what)]
+        if form.name == "Range":
+            return [(sizes, ()) for sizes in range_sizes(entries, self.problem_type, form.place)]
+        return [exact_sizes(entries, self.problem_type, self.operation, form.place)]
+
+    def _rows(self, form: _Form) -> list[ListedGemm]:
+        """The rows of a File that are of this type and of the families asked for; those of other types are said."""
+        place, name = form.place, form.value.word("ProblemSizes.File")
+        if self.problem_type.operation != "GEMM" or is_interleaved(self.problem_type):
+            what = f"a File lists GEMMs of whole matrices, {self.problem_type.name} is something else"
+            raise UserError(place, what, "give it a Range or an Exact")
+        rows = _of_families(read_gemm_list(self.folder / name), form.family, name)
+        fitting = [row for row in rows if row.fits(self.problem_type)]
+        others = Counter(row.layout for row in rows if not row.fits(self.problem_type))
+        said = ", ".join(f"{count} {layout}" for layout, count in others.items())
+        if not fitting:
+            what = f"{name} has no problem of {self.problem_type.name}; as trans_a and trans_b it has {said}"
+            raise UserError(place, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
+        if others:
+            what = f"{name}: {len(rows) - len(fitting)} of {len(rows)} rows are not of {self.problem_type.name}"
+            self.notes.say_once(place, f"{what} and are left out ({said})")
+        return fitting
+
     def _problems(self, sizes: Sequence[tuple[Sizes, Sizes]]) -> tuple[Problem, ...]:
         problems = tuple(Problem(self.problem_type, each, leading, self.scalars) for each, leading in sizes)
         return problems if self.max_size is None else clamp(problems, self.max_size)
 
+    def _weights(self, listed: Mapping[Sizes, float]) -> Weights:
+        """By problem: sizes that `max_size` makes one count together."""
+        weights: dict[Problem, float] = defaultdict(float)
+        for sizes, weight in listed.items():
+            (problem,) = self._problems([(sizes, ())])
+            weights[problem] += weight
+        return dict(weights)
 
-def _forms(node: Node) -> Iterator[tuple[str, Node, str]]:
-    """(Range or Exact, value, place of the key) for each in a `ProblemSizes`."""
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A Range, an Exact or a File; the latter with the `Family` beside it."""
+
+    name: str
+    value: Node
+    place: str
+    family: Node | None
+
+
+def _forms(node: Node) -> Iterator[_Form]:
     items = (node,) if isinstance(node.content, dict) else node.sequence("ProblemSizes")
     for item in items:
         if isinstance(item.content, (tuple, int)):
             what = "ProblemSizes holds bare sizes, as in version 2 of Tensile's format"
             raise UserError(item.place, what, "write them as `- Range: [...]`")
-        for form, value in item.mapping("an item of ProblemSizes").items():
-            if form not in ("Range", "Exact"):
-                raise unknown_key(item.at(form), form, ("Range", "Exact"), "ProblemSizes")
-            yield form, value, item.at(form)
+        given = item.mapping("an item of ProblemSizes")
+        for name, value in given.items():
+            if name not in (*FORMS, FAMILY):
+                raise unknown_key(item.at(name), name, (*FORMS, FAMILY), "ProblemSizes")
+            if name == FAMILY and "File" not in given:
+                raise UserError(item.at(name), f"{FAMILY} stands without a File", "name the File in the same item")
+            if name != FAMILY:
+                yield _Form(name, value, item.at(name), given.get(FAMILY))
 
 
-def _entries(form: str, node: Node) -> tuple[Node, ...]:
-    if isinstance(node.content, dict):
-        raise UserError(node.place, f"ProblemSizes.{form} with keys is not supported", "give a list of sizes")
-    return node.sequence(f"ProblemSizes.{form}")
+def _of_families(rows: Sequence[ListedGemm], asked: Node | None, name: str) -> list[ListedGemm]:
+    """The rows of the families that are asked for, one word or a list of them; all where none is."""
+    if asked is None:
+        return list(rows)
+    known = list(dict.fromkeys(row.family for row in rows))
+    wanted = [one.word(FAMILY) for one in (asked.content if isinstance(asked.content, tuple) else (asked,))]
+    if not wanted:
+        raise UserError(asked.place, f"{FAMILY} names none", "name some, or leave it out for all rows")
+    for family in wanted:
+        if family not in known:
+            has = ", ".join(shown(each) for each in known if each) or "none: it needs a column family"
+            raise UserError(asked.place, f"{name} has no family {shown(family)}", f"it has {has}")
+    return [row for row in rows if row.family in wanted]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tunesmith.records import Configuration, Problem, ProblemType, Value
+
+Weights = Mapping[Problem, float]
+"""How much each problem counts beside the others of a step; 1 for one that is not there."""
 
 
 class Objective(StrEnum):
@@ -42,6 +46,7 @@ class Benchmark:
     phase: Phase
     choices: tuple[Configuration, ...]
     problems: tuple[Problem, ...]
+    weights: Weights = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Join:
 
     names: tuple[str, ...]
     problems: tuple[Problem, ...]
+    weights: Weights = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

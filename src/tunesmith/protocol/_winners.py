@@ -12,7 +12,7 @@ from tunesmith.records import Configuration, Estimate, Problem
 from ._intervals import RESOLUTION, faster
 from ._measure import Cell, Table
 from ._objectives import Times, Yardstick, yardstick
-from ._steps import Objective
+from ._steps import Objective, Weights
 
 Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], Table]
 Row = Mapping[Problem, Estimate]
@@ -24,7 +24,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Contest:
-    """Candidates in the file's order with their first times; `incumbent` is the one that was held before, if any."""
+    """Candidates in the file's order with their first times; `incumbent` is the one that was held before, if any.
+
+    `weights` say how much a problem counts, where it is not as much as any other.
+    """
 
     candidates: Sequence[Configuration]
     problems: Sequence[Problem]
@@ -32,6 +35,7 @@ class Contest:
     objective: Objective
     work: Callable[[Problem], float]
     incumbent: Configuration | None = None
+    weights: Weights = field(default_factory=dict)
 
     def rows(self) -> dict[Configuration, Row]:
         """Estimates by problem, for each candidate that ran anywhere."""
@@ -75,7 +79,7 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
     rows = contest.rows()
     if not rows:
         return None
-    against = yardstick(contest.objective, [_seconds(row) for row in rows.values()], contest.work)
+    against = yardstick(contest.objective, [_seconds(row) for row in rows.values()], contest.work, contest.weights)
     costs = {config: against.cost(_seconds(row)) for config, row in rows.items()}
     rivals = _best_covered(rows, costs)
     close = _overlapping(rivals, rows, costs, against)

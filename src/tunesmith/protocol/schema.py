@@ -98,7 +98,7 @@ class _ProblemReader:
         for sentence in operation.assumed(fields):
             self.notes.say_once(node.place, sentence)
         scalars: Configuration = operation.scalars_of(fields, node.at)
-        sizes = SizeReader(problem_type, operation, scalars, self.max_size)
+        sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size)
         space, derived = self.spaces(problem_type), self.derived(problem_type)
         return GroupReader(sizes, space, derived, self.settings.objective, self.notes, self.settings.passes)
 

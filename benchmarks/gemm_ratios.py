@@ -1,0 +1,333 @@
+"""What `gemm_vs_cublas.py` makes of its times: ratios with intervals, summaries by family, a table, CSV, JSON, SVG.
+
+Pure: nothing here knows a device. A ratio is the vendor's time over another side's, so above 1 that side is faster.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from rich.console import Group, RenderableType
+
+from tunesmith.bench.statistics import median_interval, paired_log_ratio
+from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.records import Estimate
+from tunesmith.report._table import table, titled
+
+OURS, OWN, EXHAUSTIVE, VENDOR, AGAIN = "ours", "own", "exhaustive", "vendor", "vendor again"
+"""The sides: what the logic chose; the best of our own kernels in the tuning run, and in the whole space; the vendor's
+library, and the vendor's library once more, whose ratio is the noise."""
+
+VENDOR_KERNEL = "VendorBlas"
+"""The kernel family that is the vendor's library."""
+
+EVERYTHING = "all"
+"""The summary of all families together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Seconds a call, one number a block: on the device alone, and for a caller who waits for the last one."""
+
+    kernel: tuple[float, ...]
+    host: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The vendor's time over a side's, with its 95 % interval over paired blocks."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(vendor: Sequence[float], side: Sequence[float]) -> Ratio:
+        return Ratio(*map(math.exp, paired_log_ratio(vendor, side)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem. `floor` is the roofline's time in seconds; `rule` says why the logic chose `solution`, which is of
+    the family `kernel`; `own` names the best of our own kernels, empty where there is none."""
+
+    problem: ListedGemm
+    floor: float
+    solution: str
+    kernel: str
+    rule: str
+    own: str
+    sides: Mapping[str, Samples]
+
+    @property
+    def vendor_chosen(self) -> bool:
+        return self.kernel == VENDOR_KERNEL
+
+    def ratio(self, side: str = OURS, clock: str = "kernel") -> Ratio | None:
+        """None for a side that was not measured."""
+        if side not in self.sides:
+            return None
+        return Ratio.of(getattr(self.sides[VENDOR], clock), getattr(self.sides[side], clock))
+
+    @cached_property
+    def ours(self) -> Ratio:
+        return Ratio.of(self.sides[VENDOR].kernel, self.sides[OURS].kernel)
+
+    def time(self, side: str, clock: str = "kernel") -> Estimate | None:
+        return median_interval(getattr(self.sides[side], clock)) if side in self.sides else None
+
+    @property
+    def size(self) -> str:
+        p = self.problem
+        batch = f"{p.batch}x " if p.batch > 1 else ""
+        return f"{batch}{p.m}x{p.n}x{p.k} {p.layout.split(' batched')[0].replace(' ', '')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A family in numbers. Ratios of kernel times but for `host`; `below` and `vendor_chosen` are shares of the
+    problems; `own` and `exhaustive` are None where no such side was measured; `noise` is the geometric mean of the
+    vendor's ratio to itself and `noise_95` what 95 % of these stay within, as a distance from 1."""
+
+    family: str
+    count: int
+    geomean: float
+    percentile_5: float
+    worst: float
+    below: float
+    vendor_chosen: float
+    host: float
+    own: float | None
+    exhaustive: float | None
+    noise: float
+    noise_95: float
+
+
+def geomean(ratios: Sequence[float]) -> float:
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+
+
+def families(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by family, in the order of the list."""
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row.problem.family or "-", []).append(row)
+    return grouped
+
+
+def summaries(rows: Sequence[Row]) -> list[Summary]:
+    """One for each family, then one for everything where there are several."""
+    grouped = families(rows)
+    each = [summary(name, members) for name, members in grouped.items()]
+    return [*each, summary(EVERYTHING, rows)] if len(grouped) > 1 else each
+
+
+def summary(name: str, rows: Sequence[Row]) -> Summary:
+    """ValueError for no row."""
+    if not rows:
+        raise ValueError("no problem, no summary")
+    ours = [row.ours.ratio for row in rows]
+    noise = _known(rows, AGAIN)
+    return Summary(
+        family=name,
+        count=len(rows),
+        geomean=geomean(ours),
+        percentile_5=float(np.percentile(ours, 5)),
+        worst=min(ours),
+        below=sum(ratio < 1 for ratio in ours) / len(rows),
+        vendor_chosen=sum(row.vendor_chosen for row in rows) / len(rows),
+        host=geomean(_known(rows, OURS, "host")),
+        own=_geomean_or_none(_known(rows, OWN)),
+        exhaustive=_geomean_or_none(_known(rows, EXHAUSTIVE)),
+        noise=geomean(noise),
+        noise_95=math.expm1(float(np.percentile(np.abs(np.log(noise)), 95))),
+    )
+
+
+def _known(rows: Sequence[Row], side: str, clock: str = "kernel") -> list[float]:
+    return [found.ratio for row in rows if (found := row.ratio(side, clock))]
+
+
+def _geomean_or_none(ratios: Sequence[float]) -> float | None:
+    return geomean(ratios) if ratios else None
+
+
+def shown(rows: Sequence[Row]) -> RenderableType:
+    """The tables of a terminal: every problem, then every family."""
+    columns = ("ours us", "±", "vendor us", "floor", "vendor/ours", "95 %", "host", "own", "exhaustive", "A/A")
+    problems = table("family", "problem", *columns, "rule", "kernel", right=columns)
+    for row in rows:
+        ours, vendor, ratio = row.time(OURS), row.time(VENDOR), row.ours
+        assert ours is not None
+        assert vendor is not None
+        doubt = f"{50 * (ours.high - ours.low) / ours.seconds:.1f} %"
+        others = (row.ratio(OURS, "host"), row.ratio(OWN), row.ratio(EXHAUSTIVE), row.ratio(AGAIN))
+        problems.add_row(
+            *(row.problem.family, row.size, f"{1e6 * ours.seconds:.2f}", doubt, f"{1e6 * vendor.seconds:.2f}"),
+            *(f"{row.floor / ours.seconds:.2f}", f"{ratio.ratio:.3f}", f"{ratio.low:.2f}..{ratio.high:.2f}"),
+            *(_number(one.ratio if one else None) for one in others),
+            *(row.rule, row.kernel),
+        )
+    names = (
+        "problems",
+        "geomean",
+        "5th pct",
+        "worst",
+        "below 1",
+        "vendor",
+        "host",
+        "own",
+        "exhaustive",
+        "A/A",
+        "A/A 95 %",
+    )
+    by_family = table("family", *names, right=names)
+    for one in summaries(rows):
+        by_family.add_row(
+            *(one.family, str(one.count), *map(_number, (one.geomean, one.percentile_5, one.worst))),
+            *(f"{100 * one.below:.0f} %", f"{100 * one.vendor_chosen:.0f} %"),
+            *map(_number, (one.host, one.own, one.exhaustive, one.noise)),
+            f"±{100 * one.noise_95:.1f} %",
+        )
+    return Group(titled("the vendor's time over ours, by problem", problems), "", titled("by family", by_family))
+
+
+def _number(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}"
+
+
+def flat(row: Row) -> dict[str, Any]:
+    """A row as the columns of the CSV and the keys of the JSON; times in seconds, empty where nothing was measured."""
+    made: dict[str, Any] = {name: value for name, value in asdict(row.problem).items() if name != "weight"}
+    made |= {"kernel": row.kernel, "rule": row.rule, "solution": row.solution, "own_solution": row.own}
+    made["floor"] = row.floor
+    for side in (OURS, VENDOR, OWN, EXHAUSTIVE):
+        for clock in ("kernel", "host"):
+            time = row.time(side, clock)
+            made[f"{side}_{clock}"] = time and time.seconds
+    for name, side, clock in _RATIOS:
+        found = row.ratio(side, clock)
+        made |= {name: found and found.ratio, f"{name}_low": found and found.low, f"{name}_high": found and found.high}
+    return made
+
+
+_RATIOS = (
+    ("ratio", OURS, "kernel"),
+    ("host_ratio", OURS, "host"),
+    ("own_ratio", OWN, "kernel"),
+    ("exhaustive_ratio", EXHAUSTIVE, "kernel"),
+    ("noise", AGAIN, "kernel"),
+)
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(flat(rows[0])) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(flat, rows))
+    return text.getvalue()
+
+
+def document(rows: Sequence[Row], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything as JSON; `facts` say of which machine, and are told first."""
+    return {**facts, "summaries": [asdict(one) for one in summaries(rows)], "rows": [flat(row) for row in rows]}
+
+
+# --- the picture ----------------------------------------------------------------------------------------------------
+
+STEP, HEIGHT, GAP, NARROWEST = 7.0, 320.0, 34.0, 760.0
+"""Pixels between two problems, of the ratios' axis, between two families, and of a picture that holds its headings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A problem in the picture; pixels, `tip` is shown on pointing at it."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    vendor_chosen: bool
+    tip: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A family: its problems by ratio, and its geometric mean as a line."""
+
+    x: float
+    width: float
+    title: str
+    mean: float
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A logarithmic axis from `low` to `high`, which goes up."""
+
+    low: float
+    high: float
+
+    @staticmethod
+    def over(ratios: Sequence[Ratio]) -> Scale:
+        """Wide enough for every ratio, and at least from 0.8 to 1.25; an interval may leave it."""
+        return Scale(min(0.8, *(one.ratio for one in ratios)) / 1.05, max(1.25, *(one.ratio for one in ratios)) * 1.05)
+
+    def y(self, ratio: float) -> float:
+        inside = min(max(ratio, self.low), self.high)
+        return HEIGHT * math.log(self.high / inside) / math.log(self.high / self.low)
+
+    @property
+    def ticks(self) -> list[float]:
+        return [
+            tick
+            for tick in (0.1, 0.2, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+            if self._has(tick)
+        ]
+
+    def _has(self, ratio: float) -> bool:
+        return self.low <= ratio <= self.high
+
+
+def svg(rows: Sequence[Row], heading: str) -> str:
+    """Ratio by problem, a panel a family, ordered by ratio; intervals as lines; hollow where the vendor was chosen."""
+    scale = Scale.over([row.ours for row in rows])
+    panels = list(_panels(families(rows), scale))
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+    )
+    template = environment.get_template("gemm_ratios.svg.jinja")
+    width = max(NARROWEST, *(panel.x + panel.width for panel in panels))
+    return template.render(heading=heading, panels=panels, scale=scale, height=HEIGHT, width=width)
+
+
+def _panels(grouped: Mapping[str, Sequence[Row]], scale: Scale) -> Iterator[Panel]:
+    x = 0.0
+    for name, rows in grouped.items():
+        ordered = sorted(rows, key=lambda row: row.ours.ratio)
+        mean = geomean([row.ours.ratio for row in rows])
+        title = f"{name}: {mean:.3f}"
+        width = max(STEP * (len(ordered) + 1), 7.0 * len(title))
+        dots = tuple(_dot(row, STEP * (place + 1), scale) for place, row in enumerate(ordered))
+        yield Panel(x, width, title, scale.y(mean), dots)
+        x += width + GAP
+
+
+def _dot(row: Row, x: float, scale: Scale) -> Dot:
+    one = row.ours
+    tip = f"{row.size}: {one.ratio:.3f} [{one.low:.3f}, {one.high:.3f}], {row.kernel} ({row.rule})"
+    return Dot(x, scale.y(one.ratio), scale.y(one.low), scale.y(one.high), row.vendor_chosen, tip)

@@ -1,0 +1,73 @@
+"""The tuning files for an H200 make sense without one: everything in them is legal, and nothing is missing."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from cuda_runner import H200
+from tunesmith import session
+from tunesmith.problems.gemm import Gemm
+from tunesmith.problems.gemm_list import read_gemm_list
+from tunesmith.protocol import Fork
+from tunesmith.session import GroupPlan
+from tunesmith.session._file import read
+from tunesmith.session._judge import FamilyJudge
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FILES = sorted(EXAMPLES.glob("h200_*.yaml"))
+VENDOR = "VendorBlas"
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def planned(request, monkeypatch) -> session.Plan:
+    """`tunesmith plan`, as if the device were there."""
+    monkeypatch.setattr(importlib.import_module("tunesmith.session._file"), "choose", lambda *_, **__: H200)
+    return session.plan(request.param, calibrate=False)
+
+
+def lineages(group: GroupPlan) -> list:
+    (fork,) = (step for step in group.phases.steps if isinstance(step, Fork))
+    return [group.phases.start | choice for choice in fork.choices]
+
+
+def test_no_lineage_is_lost_and_no_two_are_the_same(planned):
+    for group in planned.groups:
+        judge = FamilyJudge(group.phases.problem_type, H200)
+        made = lineages(group)
+        assert {str(config): list(judge.rejections(config)) for config in made if judge.rejections(config)} == {}
+        assert len({judge.identity(config) for config in made}) == len(made)
+        assert [step.survivors for step in group.forecast.after] == [len(made)] * len(group.forecast.after), group.name
+
+
+def test_the_vendors_library_competes_with_kernels_of_ours_on_every_problem(planned):
+    """Every problem has kernels of ours that can run it; and where the vendor's library computes the type, it is in."""
+    for group in planned.groups:
+        judge, final = FamilyJudge(group.phases.problem_type, H200), group.phases.steps[-1]
+        kernels = {config: judge.family(config).name for config in lineages(group)}
+        fused = Gemm.of(final.problems[0]).activation == "gelu"
+        assert (VENDOR in kernels.values()) != fused, group.name
+        assert "TritonGemm" in kernels.values()
+        own = [config for config, name in kernels.items() if name != VENDOR]
+        for problem in final.problems:
+            assert any(not judge.rejections_for(config, problem) for config in own), f"{group.name} {problem}"
+
+
+def test_the_bfloat16_files_measure_every_problem_of_the_list_between_them():
+    rows = read_gemm_list(EXAMPLES / "llm_gemm.csv")
+    assert len(rows) == len(set(rows))
+    files = [read(EXAMPLES / name, None, None) for name in ("h200_llm_bf16.yaml", "h200_batched_bf16.yaml")]
+    finals = {phases.problem_type: phases.steps[-1].problems for file in files for phases in file.groups}
+    for row in rows:
+        (kind,) = [kind for kind in finals if row.fits(kind)]
+        assert row.sizes(kind) in {problem.sizes for problem in finals[kind]}
+    assert sum(map(len, finals.values())) == len(rows)
+
+
+def test_steps_decide_by_a_sample_of_each_layout_with_weights():
+    rows, sample = (read_gemm_list(EXAMPLES / name) for name in ("llm_gemm.csv", "llm_gemm_steps.csv"))
+    assert {row.layout for row in sample} == {row.layout for row in rows}
+    assert {row.weight for row in sample} == {1.0, 2.0}
+    assert len(sample) < len(rows) / 5
