@@ -4,8 +4,8 @@
     tunesmith portblas tune all 256 256 256 1 10 --config default -o out/second --json > second.json
     python benchmarks/portblas_order.py first.json second.json
 
-Pairs whose 95 % intervals overlap in one of the runs tell nothing. Of the others the share is printed that stands in the
-same order in both, for each transposition and over all; then how every combination ended.
+Pairs whose 95 % intervals overlap in one of the runs tell nothing. Of the others the share is printed that stands in
+the same order in both, for each transposition and over all; then how every combination ended.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.formats.portblas import Mode
 from tunesmith.library import load
 from tunesmith.logic.random_choice import choose
-from tunesmith.models.stream_k import Room
+from tunesmith.models.stream_k import Choice, Room, Work
 from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
 from tunesmith.report import (
     documents,
@@ -35,6 +36,7 @@ from tunesmith.report import (
     random_compiled,
     random_outcome,
     stream_k,
+    stream_k_sweep,
 )
 from tunesmith.session import Comparison, Ratio
 from tunesmith.session.portblas_generate import generate
@@ -45,6 +47,9 @@ from tunesmith.session.random_tune import RandomOutcome
 from tunesmith.session.stream_k_calibrate import CalibrationOutcome
 from tunesmith.session.stream_k_explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k_kernels import TileFilter
+from tunesmith.session.stream_k_refit import Refit
+from tunesmith.session.stream_k_sweep import SweepOutcome
+from tunesmith.session.stream_k_swept import Swept
 from tuning_runs import fake_file
 
 COMMANDS = (
@@ -97,6 +102,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     folder = tmp_path_factory.mktemp("run")
     file, device = fake_file(folder, TUNING), "fake:GPU:8"
     done = session.tune(file, folder / "run", device=device)
+    done.health = {"clock_mhz_least": 1980}
     with load(folder / "run") as library:
         choice = library.select(16, 16, 16)
     time = Estimate(1.0, 1.0, 1.0, 7)
@@ -117,6 +123,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "portblas configs": portblas_lists.sets_document(listed_sets((), Mode.OURS)),
         "calibrate stream-k": stream_k.calibrated_document(_calibrated(folder)),
         "stream-k explain": stream_k.explained_document(explain_stream_k(QUESTION, {})),
+        "stream-k sweep": stream_k_sweep.document(_swept(folder), [folder / "sweep.csv"]),
     }
 
 
@@ -140,6 +147,18 @@ def _calibrated(folder: Path) -> CalibrationOutcome:
     return CalibrationOutcome(
         fake_target(), folder / "c.yaml", [calibration(Room(8))], health={"clock_mhz_least": 1980}
     )
+
+
+def _swept(folder: Path) -> SweepOutcome:
+    """One product, where the model missed the best; and a calibration that has learnt from it."""
+    fitted = calibration(Room(8))
+    times = {Choice(8): Estimate(2.0, 2.0, 2.0, 7), Choice(8, 1): Estimate(1.0, 1.0, 1.0, 7)}
+    product = Problem(gemm_type(transpose_b=False), (9, 9, 9))
+    swept = Swept(ListedGemm(9, 9, 9), product, Work(9, 9, 64), {"calibrated": Choice(8)}, times, times)
+    refit = Refit(fitted, fitted, folder / "c.yaml", 1)
+    made = SweepOutcome(fake_target(), folder, fitted.subject, "calibrated", 1, [swept], refit)
+    made.health = {"clock_mhz_least": 1980}
+    return made
 
 
 def _compiled(folder: Path) -> CompileOutcome:

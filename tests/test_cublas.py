@@ -1,0 +1,158 @@
+"""cuBLAS is asked for what was meant, on the stream that was meant, and right where there is a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+
+import pytest
+
+from cublas_fakes import ADDRESSES, CONFIG, FAMILY, TRANSPOSES, FakeCuBlas, call, plain, problem
+from cuda_runner import cuda_device, wrong_on_gpu
+from tunesmith.devices import LaunchError, _cublas
+from tunesmith.devices._cublas import CuBlas, gemm_arguments
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Launch
+from tunesmith.toolchains import TOOLCHAINS
+from tunesmith.toolchains.blas import cublas_version
+
+
+def test_a_batch_goes_by_strides_in_the_order_of_cublas():
+    """cublasGemmStridedBatchedEx(transa, transb, m, n, k, alpha, A, type, lda, stride, B, ..., beta, C, ..., batch,
+    compute type, algorithm), without the handle."""
+    name, arguments = gemm_arguments(call(), ADDRESSES)
+    assert name == "cublasGemmStridedBatchedEx"
+    assert [plain(one) for one in arguments] == [
+        *(0, 1, 5, 7, 11, 1.5),
+        *(0xA000, 0, 9, 9 * 11),
+        *(0xB000, 0, 10, 10 * 11),
+        0.5,
+        *(0xD000, 0, 6, 6 * 7),
+        *(3, 68, -1),
+    ]
+    assert [type(one) for one in arguments if isinstance(one, ctypes.c_longlong)] == [ctypes.c_longlong] * 3
+
+
+def test_one_matrix_goes_without_strides():
+    name, arguments = gemm_arguments(call(batch=1, beta=0.0), ADDRESSES)
+    assert name == "cublasGemmEx"
+    held = [plain(one) for one in arguments]
+    assert held == [0, 1, 5, 7, 11, 1.5, 0xA000, 0, 9, 0xB000, 0, 10, 0.0, 0xD000, 0, 6, 68, -1]
+
+
+@pytest.mark.parametrize(
+    ("types", "data", "compute", "scalar"),
+    [
+        (("float32", "float32"), (0, 0), 68, ctypes.c_float),
+        (("float64", "float64"), (1, 1), 70, ctypes.c_double),
+        (("float16", "float16"), (2, 2), 68, ctypes.c_float),
+        (("bfloat16", "float32"), (14, 0), 68, ctypes.c_float),
+        (("int8", "int32"), (3, 10), 72, ctypes.c_int),
+    ],
+)
+def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, scalar):
+    dtype, dest = types
+    _, arguments = gemm_arguments(call(dtype=dtype, dest=dest, batch=1), ADDRESSES)
+    assert [plain(arguments[place]) for place in (7, 10, 14)] == [data[0], data[0], data[1]]
+    assert plain(arguments[-2]) == compute
+    assert isinstance(arguments[5]._obj, scalar)
+    assert isinstance(arguments[12]._obj, scalar)
+
+
+def test_tf32_is_asked_for_only_where_it_is_allowed():
+    computes = [plain(gemm_arguments(call(tf32=allowed), ADDRESSES)[1][-2]) for allowed in (False, True)]
+    assert computes == [68, 77]
+
+
+def test_the_handle_is_made_once_and_follows_the_stream():
+    """Strict precision is asked for; a call on another stream sets it anew, one on the same does not."""
+    fake = FakeCuBlas()
+    blas = CuBlas(fake)
+    first, second = (blas.gemm(call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
+    assert fake.calls == []
+    for enqueue in (first, first, second):
+        enqueue()
+    gemm = "cublasGemmStridedBatchedEx"
+    assert fake.names == [
+        *("cublasCreate_v2", "cublasSetMathMode", "cublasSetStream_v2", gemm),
+        gemm,
+        *("cublasSetStream_v2", gemm),
+    ]
+    assert fake.calls[1][1][1] == 0
+    assert [arguments[1] for name, arguments in fake.calls if name == "cublasSetStream_v2"] == [11, 12]
+
+
+def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
+    """Rows of M elements, at the leading dimensions of C and D; N columns of each matrix."""
+    copies = []
+    memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
+    fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
+    monkeypatch.setattr(_cublas, "bindings", lambda: fake_driver)
+    monkeypatch.setattr(_cublas, "call", lambda name, made, stream: copies.append((name, vars(made), stream)))
+    fake = FakeCuBlas()
+    CuBlas(fake).gemm(call(), ADDRESSES, 11)()
+    ((name, made, stream),) = copies
+    assert (name, stream) == ("cuMemcpy2DAsync", 11)
+    assert (made["srcDevice"], made["srcPitch"]) == (0xC000, 8 * 4)
+    assert (made["dstDevice"], made["dstPitch"]) == (0xD000, 6 * 4)
+    assert (made["WidthInBytes"], made["Height"]) == (5 * 4, 7 * 3)
+    CuBlas(fake).gemm(call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
+    CuBlas(fake).gemm(call(beta=0.0), ADDRESSES, 11)()
+    assert len(copies) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "poisoned"),
+    [(7, "invalid value", False), (15, "not supported", False), (13, "execution failed", True), (99, "unknown", True)],
+)
+def test_a_refusal_is_a_launch_error(status, reason, poisoned):
+    enqueue = CuBlas(FakeCuBlas({"cublasGemmStridedBatchedEx": status})).gemm(call(beta=0.0), ADDRESSES, 1)
+    with pytest.raises(LaunchError) as raised:
+        enqueue()
+    assert (raised.value.reason, raised.value.poisoned) == (reason, poisoned)
+
+
+def test_equal_calls_share_whether_they_ran():
+    """Equal calls launch the same kernels, so what ran once need not be waited for again."""
+    blas = CuBlas(FakeCuBlas())
+    assert blas.use(call()) is blas.use(call())
+    assert blas.use(call()) is not blas.use(call(m=6))
+
+
+def test_the_version_is_the_librarys_own():
+    class Versioned:
+        @staticmethod
+        def cublasGetProperty(part, number):  # noqa: N802  (the library's name)
+            number._obj.value = (13, 1, 4)[part]
+            return 0
+
+    assert cublas_version(Versioned()) == (13, 1, 4)
+    with pytest.raises(LookupError, match="status 1"):
+        cublas_version(FakeCuBlas({"cublasGetProperty": 1}))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("data_type", ["s", "d"])
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_cublas_is_right_in_all_layouts(transposes, data_type):
+    a, b = transposes
+    kind = gemm_type(data_type, transpose_a=a, transpose_b=b, batched=True)
+    padded = problem(37, 29, 3, 23, kind=kind, leading=(43, 41, 40, 33), alpha=-1.5, beta=0.5)
+    for made in (padded, problem(37, 29, 1, 23, kind=kind), problem(1, 1, 1, 1, kind=kind, beta=2.0)):
+        assert wrong_on_gpu(FAMILY, CONFIG, made) == []
+
+
+@pytest.mark.gpu
+def test_cublas_is_timed_behind_the_gate_as_kernels_are():
+    """A thousand calls queue up without a deadlock, and their time grows with their number."""
+    device, made = cuda_device(), problem(256, 256, 1, 256)
+    plan = FAMILY.plan(CONFIG, made, device.target)
+    loaded = [device.load(TOOLCHAINS["BLAS"].compile(one, device.target)) for one in FAMILY.modules(CONFIG, made.type)]
+    memory = {name: device.allocate(256 * 256 * 4) for name in "ABCD"}
+    prepared = device.prepare(plan, loaded, memory, None)
+    device.time([prepared])
+    assert prepared.launched
+    one, many = (min(device.time([prepared] * count) for _ in range(5)) for count in (10, 1000))
+    assert 20 < many / one < 500
+    assert not any(isinstance(step, Launch) for step in plan.steps)
+    device.release(*memory.values())

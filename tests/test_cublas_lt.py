@@ -1,0 +1,131 @@
+"""cuBLASLt is asked for what plain BLAS has no word for: float8, a bias, an activation."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from cublas_fakes import ADDRESSES, CONFIG, FAMILY, FakeCuBlas, plain, problem
+from cuda_runner import H200, wrong_on_gpu
+from tunesmith.devices import LaunchError
+from tunesmith.devices._cublas import CuBlas
+from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.records import GemmCall
+
+EXTENDED = ADDRESSES | {"Bias": 0xE008, "ScaleA": 0xF000, "ScaleB": 0xF100, "": 0x10000}
+
+
+@dataclass
+class FakeLt(FakeCuBlas):
+    """Descriptors are numbered; the heuristic finds as many algorithms as `found`, the one of 77s first."""
+
+    found: int = 1
+    alive: list[int] = field(default_factory=list)
+
+    def __getattr__(self, name: str):
+        def called(*arguments: object) -> int:
+            self.calls.append((name, tuple(map(plain, arguments))))
+            if name.endswith("Create"):
+                arguments[0]._obj.value = len(self.alive) + 1
+                self.alive.append(len(self.alive) + 1)
+            if name.endswith("Destroy"):
+                self.alive[arguments[0].value - 1] = 0
+            if name == "cublasLtMatmulAlgoGetHeuristic":
+                arguments[-1]._obj.value = self.found
+                arguments[-2]._obj.algorithm[:] = [77] * 8
+            return self.status.get(name, 0)
+
+        return called
+
+    def said(self, function: str) -> list[tuple[object, ...]]:
+        return [arguments for name, arguments in self.calls if name == function]
+
+
+def extended(**changes) -> GemmCall:
+    """A TN call of float8 with everything that it may have."""
+    kind = gemm_type("f8", transpose_a=True, transpose_b=False, batched=True, scaled=True, bias=True, activation="relu")
+    (step,) = FAMILY.plan(CONFIG, problem(48, 32, 3, 64, kind=kind, alpha=1.5, beta=0.0), H200).steps
+    return replace(step, **changes)
+
+
+def test_the_extension_is_told_transposes_epilogue_bias_and_scales():
+    fake = FakeLt()
+    CuBlas(None, fake).gemm(extended(), EXTENDED, 11)
+    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [
+        *((3, 1), (4, 0), (7, 6)),
+        *((8, 0xE008), (17, 0xF000), (18, 0xF100)),
+    ]
+    assert [arguments[1:] for arguments in fake.said("cublasLtMatrixLayoutCreate")] == [
+        *((28, 64, 48, 64), (28, 64, 32, 64)),
+        *((14, 48, 32, 48), (14, 48, 32, 48)),
+    ]
+    batches = [arguments[1:3] for arguments in fake.said("cublasLtMatrixLayoutSetAttribute")]
+    assert batches == [(5, 3), (6, 64 * 48), (5, 3), (6, 64 * 32), *[(5, 3), (6, 48 * 32)] * 2]
+    assert fake.said("cublasLtMatmulDescCreate")[0][1:] == (68, 0)
+
+
+def test_the_extension_may_use_the_plans_workspace_and_knows_how_addresses_lie():
+    fake = FakeLt()
+    step = extended()
+    CuBlas(None, fake).gemm(step, EXTENDED | {"A": 0xA010}, 11)
+    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulPreferenceSetAttribute")] == [
+        *((1, 32 << 20), (5, 16), (6, 256), (7, 256), (8, 256)),
+    ]
+    assert FAMILY.plan(CONFIG, problem(48, 32, 64, kind=gemm_type("b", bias=True)), H200).workspace_bytes == 32 << 20
+    assert step.workspace_bytes == 32 << 20
+
+
+def test_the_extension_is_called_with_its_first_algorithm_on_the_stream():
+    """cublasLtMatmul(handle, operation, alpha, A, layout, B, layout, beta, C, layout, D, layout, algorithm, workspace,
+    bytes, stream); without beta D stands for C, and C is not copied."""
+    fake = FakeLt()
+    blas = CuBlas(None, fake)
+    for step, c in ((extended(), 0xD000), (extended(beta=0.5, activation="none"), 0xC000)):
+        fake.calls.clear()
+        blas.gemm(step, EXTENDED, 11)()
+        (arguments,) = fake.said("cublasLtMatmul")
+        operands = [arguments[place] for place in (3, 5, 8, 10)]
+        assert operands == [0xA000, 0xB000, c, 0xD000]
+        assert (arguments[2], arguments[7]) == (1.5, step.beta)
+        assert list(arguments[12]) == [77] * 8
+        assert arguments[13:] == (0x10000, 32 << 20, 11)
+
+
+def test_descriptors_live_as_long_as_the_call():
+    fake = FakeLt()
+    enqueue = CuBlas(None, fake).gemm(extended(), EXTENDED, 11)
+    assert sum(map(bool, fake.alive)) == 7, "a handle, an operation, four matrices and a preference"
+    del enqueue
+    gc.collect()
+    assert sum(map(bool, fake.alive)) == 1
+
+
+def test_a_call_that_the_extension_has_no_algorithm_for_is_a_launch_error():
+    with pytest.raises(LaunchError) as raised:
+        CuBlas(None, FakeLt(found=0)).gemm(extended(), EXTENDED, 11)
+    assert (raised.value.reason, raised.value.poisoned) == ("not supported", False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "kind",
+    [
+        gemm_type("b", transpose_b=False, batched=True),
+        gemm_type("b", transpose_a=True, transpose_b=False, dest="s"),
+        gemm_type("h", dest="s"),
+        gemm_type("i8", transpose_a=True, transpose_b=False),
+        gemm_type("s", tf32=True),
+        gemm_type("b", transpose_a=True, transpose_b=False, bias=True),
+        gemm_type("h", bias=True, activation="relu", use_beta=False),
+        gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True),
+        gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True, bias=True, activation="relu", use_beta=False),
+    ],
+    ids=lambda kind: kind.name,
+)
+def test_cublas_is_right_in_every_type_and_epilogue(kind):
+    sizes = (48, 32, 3, 64) if "Batch" in kind.indices else (48, 32, 64)
+    made = problem(*sizes, kind=kind, alpha=1.0, beta=0.0)
+    for one in GemmOperation().checks(made):
+        assert wrong_on_gpu(FAMILY, CONFIG, one) == []
