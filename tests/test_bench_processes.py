@@ -261,3 +261,18 @@ def test_a_parent_killed_outright_leaves_no_process_behind(fault, tmp_path):
     while group_of(parent.pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not group_of(parent.pid)
+
+
+def test_on_a_device_of_its_own_candidates_of_one_problem_come_in_turn(cache):
+    """What is made ready for a problem is large: it is made once, however the groups go. While programs are still being
+    compiled, whatever can run does, so here they have been."""
+    events = []
+    sizes = [problem(16), problem(24), problem(32)]
+    groups = [[job(size=size, LoopUnroll=unroll) for size in sizes] for unroll in (2, 4, 8)]
+    with Bench(GPU, QUICK, cache, events.append) as bench:
+        list(bench.run([[job(LoopUnroll=unroll) for unroll in (2, 4, 8)]], False))
+        events.clear()
+        found = [measurement for _, measurement in bench.run(groups, False)]
+    dispatched = [event.key.split()[0] for event in events if isinstance(event, Dispatched)]
+    assert dispatched == [str(size) for size in sizes for _ in groups]
+    assert all(one.ok for one in found)

@@ -1,4 +1,5 @@
-"""No wrong program passes: every mutant of the fake device is caught, at every K, with its own reason."""
+"""No wrong program passes: every mutant of the fake device is caught, at every K, with its own reason, both by looking
+at bytes on the host and by a device's own programs."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 
 from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
+from hosted_device import judged
+from tunesmith.bench._case import Case
 from tunesmith.bench._cases import Cases
-from tunesmith.bench._verify import Case, logical, verify
+from tunesmith.bench._regions import logical
 from tunesmith.devices.fake import FAULTS, FakeDevice
 from tunesmith.kernels.fake import FAULTS as KERNEL_FAULTS
 from tunesmith.problems import Expected
@@ -30,24 +33,52 @@ REASONS = {
 }
 
 
-def found(size, fault="none"):
+WAYS = [
+    "host",
+    pytest.param("OpenCL", marks=pytest.mark.opencl),
+    pytest.param("CUDA", marks=pytest.mark.gpu),
+]
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """How verification looks at what a program left."""
+    return request.param
+
+
+@pytest.fixture
+def verify(way):
+    """What it finds wrong."""
+    return lambda device, programs, plan, case: judged(way, device, programs, plan, case).wrong
+
+
+@pytest.fixture
+def found(verify):
     """What verification says of a fake program on a problem."""
+
+    def on(size, fault="none"):
+        device, program, plan = fake_program(size, fault)
+        return verify(device, [program], plan, Cases(0).get(size))
+
+    return on
+
+
+def fake_program(size, fault):
     device, config = FakeDevice(GPU), KERNEL.space(TYPE).defaults | {"FakeFault": fault}
     (module,) = KERNEL.modules(config, TYPE)
-    program = device.load(FakeToolchain().compile(module, GPU))
-    return verify(device, [program], KERNEL.plan(config, size, GPU), Cases(0).get(size))
+    return device, device.load(FakeToolchain().compile(module, GPU)), KERNEL.plan(config, size, GPU)
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 64, 1000, 4096])
 @pytest.mark.parametrize("fault", [fault for fault in REASONS if fault != "swap operands"])
-def test_every_mutant_is_caught_at_every_k(fault, k):
+def test_every_mutant_is_caught_at_every_k(found, fault, k):
     wrong = found(problem(33, 17, k), fault)
     assert wrong is not None
     assert wrong.reason == REASONS[fault]
 
 
 @pytest.mark.parametrize("k", [2, 7, 64, 1000])
-def test_swapped_operands_are_caught(k):
+def test_swapped_operands_are_caught(found, k):
     """In square problems, the only ones where they can be; 1 x 1 matrices commute."""
     wrong = found(problem(k, k, k), "swap operands")
     assert wrong is not None
@@ -57,19 +88,19 @@ def test_swapped_operands_are_caught(k):
 @pytest.mark.parametrize("k", [1, 2, 7, 64, 1000, 4096])
 @pytest.mark.parametrize("leading", [(), (40, 41, 42, 4099)])
 @pytest.mark.parametrize("beta", [0.0, 0.5])
-def test_a_right_program_passes_whatever_the_sizes_and_strides(k, leading, beta):
+def test_a_right_program_passes_whatever_the_sizes_and_strides(found, k, leading, beta):
     for check in OPERATION.checks(problem(33, 17, k, beta, leading)):
         assert found(check) is None
 
 
-def test_an_element_written_between_rows_is_seen():
+def test_an_element_written_between_rows_is_seen(found):
     wrong = found(problem(33, 17, 8, leading=(40, 40, 40, 40)), "write between rows")
     assert wrong is not None
     assert wrong.reason == "wrote outside the output"
     assert "between its rows" in wrong.detail
 
 
-def test_the_detail_names_the_element_what_was_there_and_what_should_have_been():
+def test_the_detail_names_the_element_what_was_there_and_what_should_have_been(found):
     wrong = found(problem(33, 17, 8), "wrong value")
     assert wrong is not None
     assert "D[32, 0]" in wrong.detail
@@ -77,21 +108,19 @@ def test_the_detail_names_the_element_what_was_there_and_what_should_have_been()
     assert "1 of 561" in wrong.detail
 
 
-def test_the_unwritten_element_is_found_outside_the_sampled_rows_too():
+def test_the_unwritten_element_is_found_outside_the_sampled_rows_too(verify):
     size = problem(33, 17, 8)
     whole = Cases(0).get(size)
     where = np.ix_([0, 3], [0, 2])
     sampled = {name: Expected(where, e.value[where], e.bound[where]) for name, e in whole.expected.items()}
-    device, config = FakeDevice(GPU), KERNEL.space(TYPE).defaults | {"FakeFault": "unwritten element"}
-    (module,) = KERNEL.modules(config, TYPE)
-    program = device.load(FakeToolchain().compile(module, GPU))
-    wrong = verify(device, [program], KERNEL.plan(config, size, GPU), Case(whole.operands, whole.inputs, sampled))
+    device, program, plan = fake_program(size, "unwritten element")
+    wrong = verify(device, [program], plan, Case(whole.operands, whole.inputs, sampled))
     assert wrong is not None
     assert wrong.reason == "unwritten element"
     assert "D[32, 16]" in wrong.detail
 
 
-def test_a_wrong_sampled_element_is_named_by_its_place_in_the_whole_array():
+def test_a_wrong_sampled_element_is_named_by_its_place_in_the_whole_array(verify):
     operand = Operand("D", "float32", (4, 4), (1, 4), "out")
     expected = Expected(np.ix_([0, 3], [1, 2]), np.ones((2, 2)), np.full((2, 2), 0.1))
     wrong = verify(ZeroDevice(GPU), [], zeroed(operand), Case((operand,), {}, {"D": expected}))
@@ -122,7 +151,7 @@ class ZeroDevice(FakeDevice):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16", "int32", "uint64"])
-def test_an_unwritten_element_is_found_in_every_type(dtype):
+def test_an_unwritten_element_is_found_in_every_type(verify, dtype):
     operand = Operand("D", dtype, (300,), (1,), "out")
     expected = {"D": Expected((slice(0, 0),), np.zeros(0), np.zeros(0))}
     case = Case((operand,), {}, expected)
@@ -132,7 +161,7 @@ def test_an_unwritten_element_is_found_in_every_type(dtype):
     assert (wrong.reason, "D[299]" in wrong.detail) == ("unwritten element", True)
 
 
-def test_a_whole_number_that_looks_like_the_poison_counts_as_written():
+def test_a_whole_number_that_looks_like_the_poison_counts_as_written(verify):
     """int8 has 256 values, so a right output does hold the poison's."""
 
     class Copying(ZeroDevice):
@@ -149,7 +178,7 @@ def test_a_whole_number_that_looks_like_the_poison_counts_as_written():
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("int64", -(2**53) - 1), ("int64", 2**63 - 1), ("uint64", 2**64 - 1)])
-def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(dtype, value):
+def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(verify, dtype, value):
     """The neighbour of each is the same float64."""
 
     class Writing(ZeroDevice):
@@ -170,7 +199,7 @@ def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(dtype, valu
     assert wrong.detail == f"D[0] is {device.written}, expected {value}; 4 of 4 elements wrong"
 
 
-def test_a_plan_that_writes_past_its_workspace_is_caught():
+def test_a_plan_that_writes_past_its_workspace_is_caught(verify):
     operand = Operand("D", "float32", (8,), (1,), "out")
     case = Case((operand,), {}, {})
     honest = Plan((*zeroed(operand).steps, Zero("", 0, 256)), workspace_bytes=256)
@@ -182,7 +211,7 @@ def test_a_plan_that_writes_past_its_workspace_is_caught():
     assert "workspace" in wrong.detail
 
 
-def test_nan_is_never_right():
+def test_nan_is_never_right(verify):
     operand = Operand("D", "float32", (4,), (1,), "out")
     nan = {"D": Expected((...,), np.full(4, np.nan), np.full(4, np.inf))}
     assert verify(ZeroDevice(GPU), [], zeroed(operand), Case((operand,), {}, nan)).reason == "wrong value"

@@ -6,10 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from tunesmith.devices import Buffer, Device, LaunchError
-from tunesmith.problems import Array
 from tunesmith.records import Operand, Problem, Target
 
 from ._poison import itemsize
@@ -20,32 +17,54 @@ _MOST_SETS = 512
 """Binding a plan to a set costs some ten microseconds; so many sets are enough to outlast a GPU's cache from 100 KB."""
 
 
-class Arena:
-    """`sets[i]` maps an operand's name to a buffer; all sets hold the same numbers at different addresses."""
+Put = Callable[[Buffer], None]
+"""Writes an operand's content to the beginning of a buffer."""
 
-    def __init__(self, device: Device, operands: Sequence[Operand], inputs: Mapping[str, Array], count: int) -> None:
+
+class Arena:
+    """`sets[i]` maps an operand's name to a buffer; all sets hold the same numbers at different addresses.
+
+    The first set of an operand is `put` there, by its name; the others are copied by the device. Of those without a
+    name in `put`, nothing is said.
+    """
+
+    def __init__(self, device: Device, operands: Sequence[Operand], put: Mapping[str, Put], count: int) -> None:
         self._device, self._owned = device, list[Buffer]()
         self.sets: list[dict[str, Buffer]] = [{} for _ in range(count)]
         self.size = 0
         try:
             for operand in operands:
-                self._fill(operand, inputs.get(operand.name))
+                self._fill(operand, put.get(operand.name))
         except LaunchError:
             self.release()
             raise
 
-    def _fill(self, operand: Operand, content: Array | None) -> None:
+    def _fill(self, operand: Operand, put: Put | None) -> None:
         size = storage_bytes(operand, self._device.alignment)
         per_buffer = max(1, min(len(self.sets), self._device.target.max_allocation_bytes // size))
+        original: Buffer | None = None
         for first in range(0, len(self.sets), per_buffer):
             sets = self.sets[first : first + per_buffer]
             buffer = self._device.allocate(size * len(sets))
             self._owned.append(buffer)
             self.size += size * len(sets)
+            if put and original is None:
+                put(buffer)
+            elif put:
+                self._device.copy(original, buffer, size)
+            if put:
+                self._repeat(buffer, size, len(sets))
+            original = buffer
             for place, one in enumerate(sets):
-                if content is not None:
-                    self._device.write(buffer, np.ascontiguousarray(content).view(np.uint8), place * size)
                 one[operand.name] = self._device.view(buffer, place * size, size)
+
+    def _repeat(self, buffer: Buffer, size: int, count: int) -> None:
+        """The first `size` bytes of a buffer `count` times, twice as many by each copy."""
+        done = 1
+        while done < count:
+            more = min(done, count - done)
+            self._device.copy(buffer, buffer, more * size, target_offset=done * size)
+            done += more
 
     def release(self) -> None:
         self._device.release(*self._owned)
@@ -74,7 +93,7 @@ class Arenas:
         self._device, self._cold = device, cold
         self._kept: OrderedDict[str, Arena] = OrderedDict()
 
-    def get(self, problem: Problem, operands: Sequence[Operand], inputs: Callable[[], Mapping[str, Array]]) -> Arena:
+    def get(self, problem: Problem, operands: Sequence[Operand], put: Mapping[str, Put]) -> Arena:
         key = problem.to_json()
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -83,7 +102,7 @@ class Arenas:
         set_bytes = sum(storage_bytes(operand, self._device.alignment) for operand in operands)
         count = set_count(set_bytes, target, self._cold)
         self._make_room(count * set_bytes)
-        arena = self._kept[key] = Arena(self._device, operands, inputs(), count)
+        arena = self._kept[key] = Arena(self._device, operands, put, count)
         return arena
 
     def _make_room(self, size: int) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
 from tunesmith.problems import OPERATIONS, Array
 from tunesmith.records import Problem
 
-from ._verify import Case
+from ._case import Case
 
-_KEPT_BYTES = 1 << 30
+_KEPT_SHARE = 0.25
+"""Of the host's memory: making a big problem's case again for every candidate would take longer than all else."""
 
 
 class Cases:
@@ -22,17 +25,34 @@ class Cases:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._kept: OrderedDict[str, Case] = OrderedDict()
+        self._coming: dict[str, Future[Case]] = {}
+        self._thread = ThreadPoolExecutor(1, "tunesmith-cases")
 
     def get(self, problem: Problem) -> Case:
         key = problem.to_json()
         if key not in self._kept:
-            operation = OPERATIONS[problem.type.operation]
-            inputs = operation.inputs(problem, self._random(key))
-            case = Case(operation.operands(problem), inputs, operation.reference(problem, inputs))
+            coming = self._coming.pop(key, None)
+            case = coming.result() if coming else self._made(problem, key)
             self._make_room(case.size)
             self._kept[key] = case
         self._kept.move_to_end(key)
         return self._kept[key]
+
+    def ahead(self, problems: Sequence[Problem]) -> None:
+        """Begin to make these, in a thread of their own: one after the other, and nobody waits.
+
+        What was begun and never asked for is forgotten when others are begun.
+        """
+        missing = {key: problem for problem in problems if (key := problem.to_json()) not in self._kept}
+        if missing.keys() <= self._coming.keys():
+            return
+        for coming in self._coming.values():
+            coming.cancel()
+        self._coming = {key: self._thread.submit(self._made, problem, key) for key, problem in missing.items()}
+
+    def kept(self, problem: Problem) -> Case | None:
+        """The case if it is at hand."""
+        return self._kept.get(problem.to_json())
 
     def inputs(self, problem: Problem) -> Mapping[str, Array]:
         """The numbers alone, where no reference is asked for."""
@@ -41,9 +61,15 @@ class Cases:
             return self._kept[key].inputs
         return OPERATIONS[problem.type.operation].inputs(problem, self._random(key))
 
+    def _made(self, problem: Problem, key: str) -> Case:
+        operation = OPERATIONS[problem.type.operation]
+        inputs = operation.inputs(problem, self._random(key))
+        return Case(operation.operands(problem), inputs, operation.reference(problem, inputs))
+
     def _random(self, key: str) -> np.random.Generator:
         return np.random.default_rng([self._seed, int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")])
 
     def _make_room(self, size: int) -> None:
-        while self._kept and sum(case.size for case in self._kept.values()) + size > _KEPT_BYTES:
+        limit = _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        while self._kept and sum(case.size for case in self._kept.values()) + size > limit:
             self._kept.popitem(last=False)

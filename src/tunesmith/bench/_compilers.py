@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection
 
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
@@ -93,11 +94,11 @@ class Compilers:
 
     def want(self, module: Module) -> None:
         """See to it that a module is compiled."""
-        self._add(module.digest(), Compile(module))
+        self._add(_digest(module), Compile(module))
 
     def compilation(self, module: Module) -> Compilation | None:
         """What has become of a module that was wanted; None when it is not decided yet."""
-        task = self._tasks[module.digest()]
+        task = self._tasks[_digest(module)]
         failure = self._failure([task])
         binary = task.built.binary if task.built else None
         made = failure or binary
@@ -117,7 +118,7 @@ class Compilers:
 
     def binaries(self, job: Job) -> tuple[Binary, ...] | Measurement | None:
         """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
-        tasks = [self._tasks[module.digest()] for module in job.modules]
+        tasks = [self._tasks[_digest(module)] for module in job.modules]
         failure = self._failure(tasks)
         if failure or not all(task.built for task in tasks):
             return failure
@@ -129,7 +130,7 @@ class Compilers:
 
     def charge(self, job: Job) -> float:
         """Seconds that building the job took, as far as no other job has been charged for it."""
-        keys = [*(module.digest() for module in job.modules), _probe_key(job)]
+        keys = [*(_digest(module) for module in job.modules), _probe_key(job)]
         tasks = [self._tasks[key] for key in keys if key in self._tasks]
         due = [task for task in tasks if not task.charged and task.built]
         for task in due:
@@ -235,10 +236,16 @@ class Compilers:
         self._observe(Compiled(task.key, built.seconds, built.reason, waiting))
 
 
+@cache
+def _digest(module: Module) -> str:
+    """Asked for again whenever something is finished, of every job that waits; texts are long."""
+    return module.digest()
+
+
 def facts(binaries: Sequence[Binary]) -> tuple[CompiledFacts, ...]:
     """What the compiler told of every entry, in the order of the modules."""
     return tuple(fact for binary in binaries for fact in binary.facts)
 
 
 def _probe_key(job: Job) -> str:
-    return " ".join(["probe", *(module.digest() for module in job.modules), job.probe[1].digest()])
+    return " ".join(["probe", *(_digest(module) for module in job.modules), job.probe[1].digest()])

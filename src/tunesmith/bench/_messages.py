@@ -46,10 +46,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Verify and time one candidate; stop early when it is provably slower than `race_above` seconds."""
+    """Verify and time one candidate; stop early when it is provably slower than `race_above` seconds.
+
+    `ahead` are problems that later candidates will be verified on: to be made ready while the device is busy.
+    """
 
     candidate: Candidate
     race_above: float
+    ahead: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,12 @@ _NAN = {"float16": 0x7E5A, "bfloat16": 0x7FE5, "float32": 0x7FE5A5A5, "float64":
 _HUGE = {"float16": 0x7AA5, "bfloat16": 0x7B5A, "float32": 0x7B5A5A5A, "float64": 0x7F5A5A5A5A5A5A5A}
 _MINUS_HUGE = {name: word | 1 << (8 * (2 if "16" in name else int(name[-2:]) // 8) - 1) for name, word in _HUGE.items()}
 _AROUND = {
-    **{"float8_e4m3fn": 0x7F, "float8_e5m2": 0x7E},
-    **{"float16": 0x7E3C, "bfloat16": 0x7FC3, "float32": 0x7FC3C3C3, "float64": 0x7FF8C3C3C3C3C3C3},
+    "float8_e4m3fn": 0x7F,
+    "float8_e5m2": 0x7E,
+    "float16": 0x7E3C,
+    "bfloat16": 0x7FC3,
+    "float32": 0x7FC3C3C3,
+    "float64": 0x7FF8C3C3C3C3C3C3,
 }
 _AROUND_BYTE = 0xC3
 _OUTPUTS = ((_NAN, 0xA5), (_HUGE, 0x5A), (_MINUS_HUGE, 0x3C))

@@ -8,7 +8,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from tunesmith.problems import OPERATIONS
 from tunesmith.records import Binary, Measurement, Outcome, Problem, Rejection, Target
 
 from ._compilers import Compilers, facts
@@ -34,24 +36,46 @@ class Shop:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A job as it was sent to a worker."""
+class Ready:
+    """A job that can be sent to a worker as it is."""
 
     group: int
     job: Job
     candidate: Candidate
-    race_above: float
+    fingerprint: str
     compile_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A job as it was sent to a worker."""
+
+    ready: Ready
+    verify: bool
+    race_above: float
+    ahead: tuple[Problem, ...]
     sent: float
 
+    @property
+    def job(self) -> Job:
+        return self.ready.job
+
     def request(self) -> Measure:
-        return Measure(self.candidate, self.race_above)
+        return Measure(replace(self.ready.candidate, verify=self.verify), self.race_above, self.ahead)
 
     def outcome(self, answer: Done | Death) -> Measurement:
         """The measurement, with what only the parent knows."""
         measurement = from_death(answer, 0, self.sent) if isinstance(answer, Death) else answer.measurements[0]
-        cost = replace(measurement.cost, compile=self.compile_seconds)
-        return replace(measurement, facts=facts(self.candidate.binaries), cost=cost)
+        cost = replace(measurement.cost, compile=self.ready.compile_seconds)
+        return replace(measurement, facts=facts(self.ready.candidate.binaries), cost=cost)
+
+
+def _by_problem(cells: Sequence[tuple[int, Job]]) -> Iterator[tuple[int, Job]]:
+    """Those of one problem in turn, whatever their groups: the worker makes its inputs and references once."""
+    by_problem: dict[Problem, list[tuple[int, Job]]] = {}
+    for group, job in cells:
+        by_problem.setdefault(job.problem, []).append((group, job))
+    return chain.from_iterable(by_problem.values())
 
 
 def candidate(job: Job, binaries: tuple[Binary, ...], bound: Bound, verified: set[str]) -> Candidate:
@@ -86,8 +110,10 @@ class Run:
         self, shop: Shop, groups: Sequence[Sequence[Job]], racing: bool, rivals: Sequence[Mapping[Problem, float]]
     ) -> None:
         self._shop, self._racing = shop, racing
-        self._waiting = deque((group, job) for group, jobs in enumerate(groups) for job in jobs)
+        cells = [(group, job) for group, jobs in enumerate(groups) for job in jobs]
+        self._waiting = deque(cells if self._alternates else _by_problem(cells))
         self._building: list[tuple[int, Job]] = []
+        self._next: Ready | None = None
         self._current: Sent | None = None
         self._held: tuple[Sent, Measurement] | None = None
         self._finished: deque[tuple[Job, Measurement]] = deque()
@@ -95,10 +121,12 @@ class Run:
 
     def results(self) -> Iterator[tuple[Job, Measurement]]:
         try:
-            while self._waiting or self._building or self._current:
+            while self._waiting or self._building or self._next or self._current:
+                # A worker that waits comes before all else.
+                self._collect()
+                self._dispatch()
                 self._request_builds()
                 self._shop.compilers.pump()
-                self._collect()
                 self._dispatch()
                 # The next job is with the worker before the caller gets the last one's result and takes its time.
                 yield from self._drain()
@@ -136,35 +164,60 @@ class Run:
         return bool(self._waiting) and len(self._building) < 4 * self._shop.compilers.processes + 4
 
     def _dispatch(self) -> None:
-        """Settle what cannot be built, and give the worker the first job that can be measured."""
+        """Give the worker the next job; on a device of its own, have one more ready for when it is done."""
+        while self._current is None and (ready := self._next or self._line_up()):
+            self._next = None
+            self._send(ready)
+        if not self._alternates and self._next is None:
+            self._next = self._line_up()
+
+    def _line_up(self) -> Ready | None:
+        """Settle what cannot be built; the first job that can be measured, with all that takes time done."""
         compilers = self._shop.compilers
         built = [(cell, compilers.binaries(cell[1])) for cell in self._building]
         # Asking may have added probes; whatever is finished by now is looked at in the next turn.
         compilers.hand_out()
         if self._alternates and compilers.busy:
-            return
+            return None
+        ready: Ready | None = None
         for cell, binaries in built:
             if isinstance(binaries, Measurement):
                 self._building.remove(cell)
                 cost = replace(binaries.cost, compile=compilers.charge(cell[1]))
                 self._finish(cell[1], replace(binaries, cost=cost))
-            elif binaries is not None and self._current is None:
+            elif binaries is not None and ready is None:
                 self._building.remove(cell)
-                self._send(*cell, binaries)
+                ready = self._bound(*cell, binaries)
+        return ready
 
-    def _send(self, group: int, job: Job, binaries: tuple[Binary, ...]) -> None:
+    def _bound(self, group: int, job: Job, binaries: tuple[Binary, ...]) -> Ready | None:
+        """None for one that is rejected now that its facts are known; it is settled with that."""
         bound = job.bind(facts(binaries))
         seconds = self._shop.compilers.charge(job)
         if isinstance(bound, Rejection):
             rejected = Measurement(Outcome.REJECTED, bound.reason, bound.detail, facts=facts(binaries))
             cost = replace(rejected.cost, compile=seconds)
             self._finish(job, replace(rejected, cost=cost, started=time.time()))
-            return
-        race_above = self._best.get((group, job.problem.to_json()), math.inf) if self._racing else math.inf
-        made = candidate(job, binaries, bound, self._shop.verified)
-        self._current = Sent(group, job, made, race_above, seconds, time.time())
-        self._shop.observe(Dispatched(job.key))
+            return None
+        made = Candidate(binaries, job.problem, bound)
+        return Ready(group, job, made, fingerprint(made), seconds)
+
+    def _send(self, ready: Ready) -> None:
+        key = (ready.group, ready.job.problem.to_json())
+        race_above = self._best.get(key, math.inf) if self._racing else math.inf
+        verify = ready.fingerprint not in self._shop.verified
+        ahead = self._ahead(ready.job.problem) if verify else ()
+        self._current = Sent(ready, verify, race_above, ahead, time.time())
         self._shop.workers.current().ask(self._current.request())
+        self._shop.observe(Dispatched(ready.job.key))
+
+    def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
+        """What will be verified after this problem; nothing where making it ready would disturb what is timed."""
+        if self._alternates:
+            return ()
+        coming = (job.problem for _, job in chain(self._building, self._waiting) if job.problem != problem)
+        after = next(coming, None)
+        return OPERATIONS[after.type.operation].checks(after) if after else ()
 
     def _collect(self) -> None:
         if self._current is None:
@@ -183,9 +236,9 @@ class Run:
             self._finish(sent.job, measurement)
             return
         assert measurement.estimate is not None
-        key = (sent.group, sent.job.problem.to_json())
+        key = (sent.ready.group, sent.job.problem.to_json())
         self._best[key] = min(self._best.get(key, math.inf), measurement.estimate.high)
-        self._shop.verified.add(fingerprint(sent.candidate))
+        self._shop.verified.add(sent.ready.fingerprint)
         self._held = (sent, measurement)
 
     def _release_held(self) -> None:

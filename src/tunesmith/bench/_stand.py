@@ -10,25 +10,34 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
-from tunesmith.devices import Device, LaunchError, Prepared, Program
+import numpy as np
+
+from tunesmith.devices import Buffer, Device, LaunchError, Prepared, Program
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Binary, Cost, Measurement, Outcome, Plan, Problem, UserError, error_detail
+from tunesmith.records import Binary, Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
-from ._arena import Arenas
+from ._arena import Arena, Arenas
 from ._cases import Cases
 from ._job import Policy
 from ._messages import At, Candidate, Done, Interleave, Measure
+from ._poison import itemsize
 from ._timing import Take, Timed, interleave, time_plan
-from ._verify import Verdict, Wrong, judge
+from ._traces import Wrong
+from ._verify import Verifier
 from .faults import reached
 from .statistics import median_interval
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
 """Seconds: some hundred times the resolution of the events of the two kinds."""
 _MOST_EXECUTIONS = 256
-_KEPT_PROGRAMS = 64
+_KEPT_PROGRAMS = 512
+"""Candidates come problem by problem, so the same programs come round again; a loaded one takes some 100 KB."""
 OUT_OF_MEMORY = "out of memory"
+
+Result = TypeVar("Result")
 
 
 class Stand:
@@ -39,12 +48,14 @@ class Stand:
         self._programs: OrderedDict[str, Program] = OrderedDict()
         self._cases = Cases(policy.seed)
         self._arenas = Arenas(device, policy.cold)
+        self._verifier = Verifier(device)
 
     def measure(self, request: Measure) -> Done:
         """Verify one candidate and time it; whatever goes wrong is in the measurement."""
         ledger = _Ledger()
         with ledger.recording(), ExitStack() as held:
             if self._verified(request.candidate, 0, ledger):
+                self._cases.ahead(request.ahead)
                 with ledger.spending("timing"):
                     take = held.enter_context(self._taking(request.candidate))
                     self._tell(At("timing"))
@@ -98,10 +109,12 @@ class Stand:
         with ledger.spending("verify"):
             for problem, plan in candidate.bound.checks:
                 self._tell(At("preparing", index))
-                self._cases.get(problem)
+                case = self._cases.get(problem)
+                self._with_room(partial(self._verifier.hold, case))
                 self._tell(At("verifying", index))
                 reached("verifying")
-                verdict = self._check(candidate.binaries, problem, plan)
+                programs = self._load(candidate.binaries)
+                verdict = self._with_room(partial(self._verifier.judge, programs, plan, case))
                 ledger.wrong = verdict.wrong
                 if ledger.wrong:
                     return False
@@ -109,22 +122,21 @@ class Stand:
                     ledger.error = verdict.error
         return True
 
-    def _check(self, binaries: Sequence[Binary], problem: Problem, plan: Plan) -> Verdict:
-        programs, case = self._load(binaries), self._cases.get(problem)
+    def _with_room(self, work: Callable[[], Result]) -> Result:
+        """Do it, again if memory is short: what is kept for the next candidates must not be the reason why."""
         try:
-            return judge(self._device, programs, plan, case)
+            return work()
         except LaunchError as error:
             if error.reason != OUT_OF_MEMORY:
                 raise
-        # What is kept for the next candidates must not be the reason why this one has no room.
         self._arenas.clear()
-        return judge(self._device, programs, plan, case)
+        self._verifier.clear()
+        return work()
 
     @contextmanager
     def _taking(self, candidate: Candidate) -> Iterator[Take]:
-        device, problem, plan = self._device, candidate.problem, candidate.bound.timed
-        operands = OPERATIONS[problem.type.operation].operands(problem)
-        arena = self._arenas.get(problem, operands, lambda: self._cases.inputs(problem))
+        device, plan = self._device, candidate.bound.timed
+        arena = self._with_room(partial(self._arena, candidate.problem))
         programs = self._load(candidate.binaries)
         workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
         try:
@@ -135,6 +147,23 @@ class Stand:
         finally:
             if workspace is not None:
                 device.release(workspace)
+
+    def _arena(self, problem: Problem) -> Arena:
+        """Operands to time with: copies of those that were verified with, where these lie on the device."""
+        operands = OPERATIONS[problem.type.operation].operands(problem)
+        case = self._cases.kept(problem)
+        verified = self._verifier.inputs(case) if case else {}
+
+        def put(operand: Operand, buffer: Buffer) -> None:
+            if operand.name in verified:
+                size = operand.storage_elements * itemsize(operand.dtype)
+                self._device.copy(verified[operand.name], buffer, size)
+            else:
+                content = self._cases.inputs(problem)[operand.name]
+                self._device.write(buffer, np.ascontiguousarray(content).view(np.uint8))
+
+        read = (operand for operand in operands if operand.role != "out")
+        return self._arenas.get(problem, operands, {one.name: partial(put, one) for one in read})
 
     def _load(self, binaries: Sequence[Binary]) -> list[Program]:
         return [self._program(binary) for binary in binaries]

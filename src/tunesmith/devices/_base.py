@@ -67,6 +67,13 @@ class Device(ABC):
         """Copy `size` bytes out of a buffer and wait."""
 
     @abstractmethod
+    def copy(self, source: Buffer, target: Buffer, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        """Copy `size` bytes from one buffer to another, or to another place of the same; returns at once.
+
+        It comes after what was enqueued, as what is enqueued next comes after it. The two places do not overlap.
+        """
+
+    @abstractmethod
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
         """Use a contiguous host array as a buffer without a copy, where the device shares the host's memory.
 

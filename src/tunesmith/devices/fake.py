@@ -115,6 +115,9 @@ class FakeDevice(Device):
     def read(self, buffer: Buffer, size: int, offset: int = 0) -> Bytes:
         return np.array(buffer.bytes[offset : offset + size])
 
+    def copy(self, source: Buffer, target: Buffer, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        target.bytes[target_offset : target_offset + size] = source.bytes[source_offset : source_offset + size]
+
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
         flat = array.reshape(-1).view(np.uint8)
         return Memory(flat, 0, flat.size)

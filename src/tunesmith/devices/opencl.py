@@ -155,6 +155,12 @@ class OpenCLDevice(Device):
             self._running.clear()
         return data
 
+    def copy(self, source: _Memory, target: _Memory, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        first, to = source.offset + source_offset, target.offset + target_offset
+        if size:
+            with _Launching():
+                cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=first, dst_offset=to)
+
     def wrap(self, array: NDArray[Any]) -> _Memory | None:
         """None on a GPU, and for an array that is empty, not contiguous or not aligned as its elements are."""
         fits = array.flags.c_contiguous and array.flags.aligned and array.nbytes > 0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tunesmith.records import Operand
 
 from ._base import Array
+from ._fill import repeated
 from ._gemm_type import Gemm
 
 Numbers = NDArray[Any]
@@ -22,7 +23,8 @@ SCALE_RANGE = (0.5, 2.0)
 
 
 def random_numbers(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array:
-    """An operand's numbers, in the shape of its transpose.
+    """An operand's numbers in its type, in the order of its storage: the dimension with the largest stride first. A big
+    one repeats itself (`_fill.repeated`).
 
     Signs are random. Magnitudes of A and B are uniform in [0.5, 1), so that no product is smaller than 1/4 and one term
     too few is seen. What is added to sums of K terms grows as they do: C and the bias are sqrt(K) times as large, else
@@ -33,7 +35,16 @@ def random_numbers(operand: Operand, gemm: Gemm, random: np.random.Generator) ->
       up to 2048 are exact there, which is nine standard deviations at K = 131,072.
     - int8 operands are from 64 to 127, sums are exact.
     """
-    shape = operand.shape[::-1]
+    extents = tuple(operand.shape[axis] for axis in storage_order(operand))
+    return repeated(extents, lambda shape: _drawn(shape, operand, gemm, random).astype(operand.dtype))
+
+
+def storage_order(operand: Operand) -> list[int]:
+    """The axes from the largest stride to the smallest."""
+    return sorted(range(len(operand.shape)), key=lambda axis: operand.strides[axis], reverse=True)
+
+
+def _drawn(shape: tuple[int, ...], operand: Operand, gemm: Gemm, random: np.random.Generator) -> Numbers:
     if operand.name.startswith("Scale"):
         return random.uniform(*SCALE_RANGE, shape)
     if operand.dtype in ("int8", "int32"):

@@ -22,7 +22,7 @@ from ._base import Array, Expected, Operation
 from ._gemm_fields import ACTIVATIONS as ACTIVATIONS
 from ._gemm_fields import DATA_TYPES as DATA_TYPES
 from ._gemm_fields import GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
-from ._gemm_inputs import random_numbers
+from ._gemm_inputs import random_numbers, storage_order
 from ._gemm_reference import Epilogue, expected
 from ._gemm_type import Gemm as Gemm
 from ._gemm_type import GemmTypeError, smallest_leading
@@ -120,13 +120,7 @@ class GemmOperation(Operation):
         for operand in self.operands(problem):
             if operand.role == "out":
                 continue
-            # Integers have no NaN: what lies between their columns is one number, which belongs to no result.
-            empty = np.nan if np.dtype(operand.dtype).kind != "i" else _BETWEEN_INTEGERS
-            storage = np.full(operand.storage_elements, empty, operand.dtype)
-            if operand.name != "C" or g.beta != 0:
-                logical = strided(operand, storage, writeable=True)
-                logical.T[...] = random_numbers(operand, g, random)
-            filled[operand.name] = storage
+            filled[operand.name] = _storage(operand, g, random)
         return filled
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
@@ -172,6 +166,21 @@ class GemmOperation(Operation):
                 if one.name not in unread
             )
         )
+
+
+def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array:
+    """The numbers where the operand's strides put them; between its columns nothing that could be part of a result."""
+    readable = operand.name != "C" or gemm.beta != 0
+    if readable and operand.storage_elements == math.prod(operand.shape):
+        return random_numbers(operand, gemm, random).reshape(-1)
+    # Integers have no NaN.
+    empty = np.array([np.nan if np.dtype(operand.dtype).kind != "i" else _BETWEEN_INTEGERS], operand.dtype)
+    # As words, which NumPy fills faster than types that are not its own.
+    storage = np.full(operand.storage_elements, empty.view(f"u{empty.itemsize}")).view(operand.dtype)
+    if readable:
+        logical = strided(operand, storage, writeable=True).transpose(storage_order(operand))
+        logical[...] = random_numbers(operand, gemm, random)
+    return storage
 
 
 def strided(operand: Operand, storage: Array, writeable: bool = False) -> Array:

@@ -1,0 +1,142 @@
+"""A real device on whose memory programs of the fake one run: the mutants meet verification by a device's own programs.
+
+Memory, copies and the programs for verification are the real device's. A plan of anything else is carried out on the
+host, by the fake device that `host` names, on bytes that are fetched before and put back after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+
+from cuda_runner import cuda_device
+from opencl_runner import opencl_device
+from tunesmith.bench._case import Case
+from tunesmith.bench._host_memory import HostMemory
+from tunesmith.bench._verify import Verdict, Verifier, _judged
+from tunesmith.devices import Device
+from tunesmith.devices.fake import FakeDevice, Memory
+
+
+@dataclass(frozen=True)
+class Part:
+    """A buffer of the real device with the allocation that it is part of, and where."""
+
+    handle: Any
+    root: Any
+    start: int
+    size: int
+    whole: int
+
+
+class HostedDevice(Device):
+    def __init__(self, real: Device) -> None:
+        self.real, self.target = real, real.target
+        self.host: FakeDevice | None = None
+        self.read_bytes = 0
+        self._native: set[int] = set()
+
+    @property
+    def alignment(self):
+        return self.real.alignment
+
+    def allocate(self, size):
+        handle = self.real.allocate(size)
+        return Part(handle, handle, 0, size, size)
+
+    def view(self, buffer, offset, size):
+        handle = self.real.view(buffer.handle, offset, size)
+        return Part(handle, buffer.root, buffer.start + offset, size, buffer.whole)
+
+    def write(self, buffer, data, offset=0):
+        self.real.write(buffer.handle, data, offset)
+
+    def read(self, buffer, size, offset=0):
+        self.read_bytes += size
+        return self.real.read(buffer.handle, size, offset)
+
+    def copy(self, source, target, size, source_offset=0, target_offset=0):
+        self.real.copy(source.handle, target.handle, size, source_offset, target_offset)
+
+    def wrap(self, array):
+        return None
+
+    def load(self, binary):
+        if binary.language == "fake":
+            return binary
+        program = self.real.load(binary)
+        self._native.add(id(program))
+        return program
+
+    def prepare(self, plan, programs, operands, workspace):
+        if programs and id(programs[0]) in self._native:
+            return self.real.prepare(plan, programs, {name: part.handle for name, part in operands.items()}, None)
+        return HostedPlan(self, plan, programs, operands, workspace)
+
+    def time(self, executions):
+        raise NotImplementedError
+
+    def synchronize(self):
+        self.real.synchronize()
+
+    def release(self, *buffers):
+        self.real.release(*(part.handle for part in buffers))
+
+    def close(self):
+        raise NotImplementedError
+
+
+@dataclass
+class HostedPlan:
+    device: HostedDevice
+    plan: Any
+    programs: Any
+    operands: Any
+    workspace: Any
+
+    def enqueue(self):
+        real, host = self.device.real, self.device.host
+        parts = [*self.operands.values(), *([self.workspace] if self.workspace else [])]
+        whole = {id(part.root): (part.root, real.read(part.root, part.whole)) for part in parts}
+
+        def memory(part):
+            return Memory(whole[id(part.root)][1], part.start, part.size)
+
+        operands = {name: memory(part) for name, part in self.operands.items()}
+        workspace = memory(self.workspace) if self.workspace else None
+        host.prepare(self.plan, self.programs, operands, workspace).enqueue()
+        host.synchronize()
+        for root, content in whole.values():
+            real.write(root, content)
+
+
+REAL = {"OpenCL": opencl_device, "CUDA": cuda_device}
+
+
+@cache
+def hosted_verifier(api: str) -> tuple[HostedDevice, Verifier]:
+    hosted = HostedDevice(REAL[api]())
+    verifier = Verifier(hosted)
+    if not hosted.target.double_precision:
+        pytest.skip(f"{hosted.target.name} has no double precision, which the programs for verification need")
+    assert verifier._checks, "the programs for verification do not compile"
+    return hosted, verifier
+
+
+def judged(way: str, host: FakeDevice, programs: Any, plan: Any, case: Case) -> Verdict:
+    """What verification says, with the fake device's programs: by looking at bytes ("host"), or by a device's own
+    programs ("OpenCL", "CUDA")."""
+    if way == "host":
+        with HostMemory(host, case) as memory:
+            return _judged(memory, programs, plan, case)
+    hosted, verifier = hosted_verifier(way)
+    hosted.host = host
+    verifier.hold(case)
+    assert verifier.inputs(case).keys() == {operand.name for operand in case.inputs_only}
+    try:
+        return verifier.judge(programs, plan, case)
+    finally:
+        verifier.clear()

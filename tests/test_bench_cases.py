@@ -1,0 +1,62 @@
+"""Inputs and references, made when they are asked for or ahead of that: the same numbers in both cases."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from bench_jobs import OPERATION, problem
+from tunesmith.bench._cases import Cases
+from tunesmith.problems.gemm import GemmOperation
+
+
+@pytest.fixture
+def makers(monkeypatch):
+    """Names of the threads that made references, in order."""
+    names, reference = [], GemmOperation.reference
+
+    def noted(self, problem, inputs):
+        names.append(threading.current_thread().name)
+        return reference(self, problem, inputs)
+
+    monkeypatch.setattr(GemmOperation, "reference", noted)
+    return names
+
+
+def test_what_was_begun_ahead_holds_the_same_numbers_and_is_made_once(makers):
+    checks = OPERATION.checks(problem(20, 30, 40))
+    usual, ahead = Cases(3), Cases(3)
+    wanted = [usual.get(check) for check in checks]
+    ahead.ahead(checks)
+    ahead.ahead(checks)
+    got = [ahead.get(check) for check in checks]
+    ahead.ahead(checks)
+    for one, other in zip(wanted, got, strict=True):
+        assert all(np.array_equal(one.inputs[name], other.inputs[name], equal_nan=True) for name in one.inputs)
+        assert np.array_equal(one.expected["D"].value, other.expected["D"].value)
+    main = threading.current_thread().name
+    assert [name == main for name in makers] == [True] * 2 + [False] * 2
+
+
+def test_a_failure_in_making_ahead_is_raised_when_the_case_is_asked_for(monkeypatch):
+    def fails(self, problem, random):
+        raise MemoryError("no room")
+
+    cases = Cases(0)
+    monkeypatch.setattr(GemmOperation, "inputs", fails)
+    cases.ahead([problem()])
+    with pytest.raises(MemoryError, match="no room"):
+        cases.get(problem())
+    monkeypatch.undo()
+    assert cases.get(problem()).expected
+
+
+def test_what_nobody_asked_for_is_forgotten_when_others_are_begun(makers):
+    cases = Cases(0)
+    cases.ahead([problem(16)])
+    cases.ahead([problem(24)])
+    cases.get(problem(24))
+    assert cases._coming == {}
+    assert cases.kept(problem(16)) is None

@@ -1,0 +1,63 @@
+"""The test stand in this very process: what it keeps from candidate to candidate, and gives up when room is short."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
+from cuda_runner import cuda_device
+from opencl_runner import opencl_device
+from tunesmith.bench import Bound
+from tunesmith.bench._messages import Candidate, Measure
+from tunesmith.bench._stand import Stand
+from tunesmith.devices.fake import FakeDevice, fake_target
+from tunesmith.kernels import KERNELS
+from tunesmith.toolchains import TOOLCHAINS
+from tunesmith.toolchains.fake import FakeToolchain
+
+SIZE = problem(64, 48, 32, leading=(70, 71, 72, 73))
+REAL = [
+    pytest.param(opencl_device, "RegisterGemm", marks=pytest.mark.opencl),
+    pytest.param(cuda_device, "CudaSimtGemm", marks=pytest.mark.gpu),
+]
+
+
+def request(device, family, size):
+    config = family.space(TYPE, device.target).defaults
+    compiler = TOOLCHAINS[family.language]
+    binaries = tuple(compiler.compile(module, device.target) for module in family.modules(config, TYPE))
+    checks = tuple((check, family.plan(config, check, device.target)) for check in OPERATION.checks(size))
+    return Measure(Candidate(binaries, size, Bound(checks[0][1], checks)), math.inf)
+
+
+@pytest.mark.parametrize(("opened", "family"), REAL)
+def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
+    device = opened()
+    stand = Stand(device, QUICK, lambda at: None)
+    (measurement,) = stand.measure(request(device, KERNELS[family], SIZE)).measurements
+    assert measurement.ok, measurement
+    assert measurement.error is not None
+    inputs = stand._cases.inputs(SIZE)
+    (arena,) = stand._arenas._kept.values()
+    for operand in OPERATION.operands(SIZE):
+        for one in arena.sets if operand.role == "in" else []:
+            storage = device.read(one[operand.name], inputs[operand.name].nbytes).view(operand.dtype)
+            assert np.array_equal(storage, inputs[operand.name], equal_nan=True)
+    stand._arenas.clear()
+    stand._verifier.clear()
+
+
+def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
+    """On this device verification fits beside nothing."""
+    device = FakeDevice(replace(fake_target("GPU"), global_memory_bytes=4_300_000))
+    stand = Stand(device, QUICK, lambda at: None)
+    for size in (problem(48), problem(40), problem(48)):
+        one = job(GPU, size)
+        binaries = tuple(FakeToolchain().compile(module, GPU) for module in one.modules)
+        (measurement,) = stand.measure(Measure(Candidate(binaries, size, one.bind([])), math.inf)).measurements
+        assert measurement.ok, measurement
+    assert len(stand._arenas._kept) == 1
