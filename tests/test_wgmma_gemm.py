@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
+import numpy as np
 import pytest
 
-from cuda_runner import H200, configuration, toolchain, wrong_on_gpu
+from cuda_runner import H200, cuda_device, toolchain
+from tunesmith.bench._verify import Case as Verified
+from tunesmith.bench._verify import verify
 from tunesmith.kernels import KERNELS, family_for
+from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Problem, TensorMapArgument
+from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument
+from wgmma_cases import CASES, DIRECT, FAMILY, LAYOUTS, config, kind, problem
 
-FAMILY = KERNELS["CudaWgmmaGemm"]
-TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
-SHAPES = [
-    {},
-    {"RowsAlong": "M", "InstructionColumns": 64},
-    {"WarpGroups": 1, "InstructionColumns": 192, "WorkGroupMapping": 8},
-    {"WarpGroups": 3, "InstructionColumns": 128, "RowsAlong": "M", "Stages": 2},
+BIG = [
+    ("half", kind(), {}),
+    ("half, shared", kind(), {"StreamKGrid": 132}),
+    ("half, 192 rows", kind(layout="nt"), {"WarpGroups": 3, "InstructionColumns": 128, "RowsAlong": "M"}),
+    ("bfloat16, gelu", kind("b", bias=True, activation="gelu", use_beta=False), {"ClusterShape": (2, 1)}),
+    ("float8", kind("f8", scaled=True, dest="s", bias=True, activation="silu"), {}),
+    ("TF32", kind("s", tf32=True), {"RowsAlong": "M"}),
 ]
-
-
-def kind(transpose_a=True, transpose_b=False):
-    return gemm_type("h", transpose_a=transpose_a, transpose_b=transpose_b, batched=True)
-
-
-def config(problem_type=None, **values) -> Configuration:
-    return configuration(FAMILY, problem_type or kind(), **values)
-
-
-def problem(*sizes, problem_type=None, pad=0) -> Problem:
-    """Leading dimensions are multiples of 8, as TMA needs them, and beyond the sizes by `pad`."""
-    problem_type = problem_type or kind()
-    least = [value for _, value in GemmOperation().leading(problem_type, sizes)]
-    leading = tuple(-(-value // 8) * 8 + pad for value in least)
-    return Problem(problem_type, sizes, leading, Configuration({"alpha": 1.5, "beta": 0.5}))
+"""Tiles that leave few registers: name, type and values."""
 
 
 @pytest.mark.parametrize(
@@ -48,6 +39,13 @@ def problem(*sizes, problem_type=None, pad=0) -> Problem:
         ("work-group size", {"WarpGroups": 4, "InstructionColumns": 32}, {}),
         ("local memory", {"Stages": 5}, {}),
         ("local memory", {}, {"local_memory_bytes": 99 * 1024}),
+        ("promotion", {"PromoteEvery": 1}, {}),
+        ("cluster", {"ClusterShape": (2, 2)}, {}),
+        ("stream-K", {"StreamKGrid": 133}, {}),
+        ("stream-K", {"StreamKGrid": 132}, {"compute_units": 114}),
+        ("stream-K", {"StreamKGrid": 33, "ClusterShape": (1, 2)}, {}),
+        ("stream-K", {"StreamKGrid": 132, "GlobalSplitU": 2}, {}),
+        ("stream-K", {"StreamKFullTiles": 1}, {}),
     ],
 )
 def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
@@ -55,47 +53,101 @@ def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
     assert reason in [one.reason for one in found]
 
 
-@pytest.mark.parametrize("values", SHAPES)
-@pytest.mark.parametrize("transposes", TRANSPOSES)
-def test_what_is_legal_stays_within_shared_memory(transposes, values):
-    its = kind(*transposes)
-    chosen = config(its, **values)
-    assert not list(FAMILY.rejections(chosen, its, H200))
-    (launch,) = FAMILY.plan(chosen, problem(300, 200, 2, 100, problem_type=its), H200).steps
-    assert 2 * 64 * 32 * 2 < launch.shared_bytes <= H200.local_memory_bytes
-    assert launch.work_group[0] <= 512
+@pytest.mark.parametrize(
+    ("reason", "problem_type", "values"),
+    [
+        ("data type", gemm_type("s"), {}),
+        ("data type", gemm_type("d"), {}),
+        ("batch layout", gemm_type("h", batched=True, interleaved=True), {}),
+        ("layout", kind("f8", "nn"), {}),
+        ("layout", kind("i8", "nt"), {}),
+        ("layout", kind("s", "tt", tf32=True), {}),
+        ("store path", kind("h", dest="s"), {"StorePath": "TMA"}),
+        ("store path", kind("i8"), {"StorePath": "TMA"}),
+    ],
+)
+def test_types_that_the_instruction_does_not_multiply_have_a_named_reason(reason, problem_type, values):
+    assert reason in {one.reason for one in FAMILY.rejections(config(problem_type, **values), problem_type, H200)}
 
 
-def test_only_half_precision_and_matrices_one_after_the_other_are_computed():
-    for other in (gemm_type("s"), gemm_type("d"), gemm_type("h", batched=True, interleaved=True)):
-        assert {one.reason for one in FAMILY.rejections(config(), other, H200)} & {"data type", "batch layout"}
+@pytest.mark.parametrize("problem_type", {id(case): case.problem_type for case in CASES}.values())
+def test_the_defaults_are_legal_for_every_type_that_is_computed(problem_type):
+    chosen = config(problem_type)
+    assert not list(FAMILY.rejections(chosen, problem_type, H200))
+    (launch,) = FAMILY.plan(chosen, problem(304, 200, 2, 112, problem_type=problem_type, multiple=16), H200).steps
+    assert launch.shared_bytes <= H200.local_memory_bytes
+    assert launch.shared_bytes > H200.local_memory_bytes // 2, "two work-groups fit, so that one has half the stages"
 
 
 def test_columns_that_are_not_contiguous_along_k_come_in_boxes_of_64():
     narrow = config(InstructionColumns=96)
-    assert not list(FAMILY.rejections(narrow, kind(True, False), H200))
-    (found,) = FAMILY.rejections(narrow, kind(False, False), H200)
+    assert not list(FAMILY.rejections(narrow, kind(layout="tn"), H200))
+    (found,) = FAMILY.rejections(narrow, kind(layout="nn"), H200)
     assert found.reason == "TMA box"
 
 
-def test_strides_that_the_copy_engine_cannot_take_have_a_named_reason():
-    assert not list(FAMILY.rejections_for(config(), problem(40, 21, 3, 45), H200))
-    tight = dataclasses.replace(problem(40, 20, 3, 44), leading=())
-    assert {one.reason for one in FAMILY.rejections_for(config(), tight, H200)} == {"TMA alignment"}
+def test_operands_with_strides_that_the_copy_engine_cannot_take_are_copied_first():
+    """Only those, each to a place of its own behind the partial sums, at strides that it can take."""
+    chosen = config(GlobalSplitU=2, StorePath="Direct")
+    fits, tight = problem(40, 21, 3, 145), dataclasses.replace(problem(40, 20, 3, 144), leading=(40, 40, 144, 145))
+    assert {step.entry for step in FAMILY.plan(chosen, fits, H200).steps if isinstance(step, Launch)} == {"gemm"}
+    assert not list(FAMILY.rejections_for(chosen, tight, H200))
+    plan = FAMILY.plan(chosen, tight, H200)
+    copy, *_, gemm = plan.steps
+    assert (copy.entry, copy.module, copy.arguments[0]) == ("align", 1, OperandArgument("B"))
+    b, a = (one for one in gemm.arguments if isinstance(one, TensorMapArgument))
+    assert (a.name, b.name, b.strides) == ("A", "", (144 * 20, 144, 1))
+    assert b.offset == copy.arguments[1].offset
+    assert b.offset % 256 == 0
+    size = 3 * 20 * 144 * 2
+    assert plan.workspace_bytes == b.offset + size + -size % 256
+    assert b.offset >= FAMILY.plan(chosen, fits, H200).workspace_bytes
 
 
 @pytest.mark.parametrize("m", [130, 131])
 def test_a_copy_to_d_does_not_end_within_16_bytes(m):
-    """On an H200 it wrote beyond the last row there."""
+    """On an H200 it wrote beyond the last row there; work-items write what they have."""
     (found,) = FAMILY.rejections_for(config(), problem(m, 20, 3, 44), H200)
     assert found.reason == "TMA store"
+    odd = dataclasses.replace(problem(m, 20, 3, 44), leading=(m, m, 48, 48))
+    assert not list(FAMILY.rejections_for(config(**DIRECT), odd, H200))
+
+
+@pytest.mark.parametrize("sizes", [(0, 8, 1, 8), (8, 0, 1, 8), (8, 8, 0, 8), (8, 8, 1, 0)])
+def test_nothing_is_no_view_of_memory(sizes):
+    assert [one.reason for one in FAMILY.rejections_for(config(), problem(*sizes), H200)] == ["empty"]
+
+
+def test_no_part_of_a_split_is_without_work():
+    asked = problem(256, 256, 1, 256)
+    assert not list(FAMILY.rejections_for(config(GlobalSplitU=4), asked, H200))
+    assert [one.reason for one in FAMILY.rejections_for(config(GlobalSplitU=5), asked, H200)] == ["global split"]
 
 
 def test_work_groups_are_as_many_as_the_device_has_units_or_tiles():
-    sizes = {(4096, 4096, 1, 64): 132, (256, 300, 2, 64): 6}
-    for size, groups in sizes.items():
+    expected = {(4096, 4096, 1, 64): 132, (256, 300, 2, 64): 6}
+    for size, groups in expected.items():
         (launch,) = FAMILY.plan(config(), problem(*size), H200).steps
         assert launch.grid == (groups, 1, 1)
+
+
+@pytest.mark.parametrize(("values", "groups"), [({"GlobalSplitU": 4}, 24), ({"StreamKGrid": 50}, 50)])
+def test_where_tiles_are_shared_there_are_as_many_as_share_them(values, groups):
+    *_, launch = FAMILY.plan(config(**values), problem(256, 300, 2, 2048), H200).steps
+    assert launch.grid == (groups, 1, 1)
+
+
+def test_the_two_of_a_cluster_fetch_half_of_what_both_need():
+    """Along M they have the same columns of B, which are its rows (N) here."""
+
+    def boxes(**values):
+        (launch,) = FAMILY.plan(config(**values), problem(1024, 1024, 1, 64), H200).steps
+        return {one.name: one.block for one in launch.arguments if isinstance(one, TensorMapArgument)}
+
+    assert boxes()["A"] == (1, 256, 64)
+    assert boxes()["B"] == (1, 128, 64)
+    assert boxes(ClusterShape=(2, 1))["B"] == (1, 64, 64)
+    assert boxes(ClusterShape=(1, 2))["A"] == (1, 128, 64)
 
 
 def test_with_rows_along_m_the_operands_change_places():
@@ -106,6 +158,17 @@ def test_with_rows_along_m_the_operands_change_places():
     assert [one.name for one in along_m if isinstance(one, TensorMapArgument)] == ["A", "B", "D"]
 
 
+def test_all_ways_to_split_share_a_program():
+    """Only whether tiles are shared is compiled in."""
+    its = kind()
+    first, *others = (
+        FAMILY.modules(config(**values), its)
+        for values in ({"GlobalSplitU": 2}, {"GlobalSplitU": 4}, {"StreamKGrid": 132, "StreamKFullTiles": 1})
+    )
+    assert all(other == first for other in others)
+    assert FAMILY.modules(config(), its) != first
+
+
 def test_a_configuration_means_this_family_by_naming_its_instruction():
     language = {"KernelLanguage": "CUDA"}
     assert family_for("GEMM", Configuration(language | {"MatrixInstruction": "wgmma"})) is FAMILY
@@ -113,30 +176,141 @@ def test_a_configuration_means_this_family_by_naming_its_instruction():
     assert FAMILY.derived(config())["MacroTile"] == (256, 128)
 
 
-@pytest.mark.parametrize("values", SHAPES)
-@pytest.mark.parametrize("transposes", TRANSPOSES)
-def test_nvrtc_compiles_without_a_gpu_and_nothing_spills(transposes, values):
-    its = kind(*transposes)
-    chosen = config(its, **values)
-    binaries = [toolchain("CUDA").compile(module, H200) for module in FAMILY.modules(chosen, its)]
-    facts = [fact for binary in binaries for fact in binary.facts]
-    assert not list(FAMILY.rejections_compiled(chosen, facts, H200))
-    threads = 128 * (chosen.integer("WarpGroups") + 1)
-    assert facts[0].registers * threads <= 65536
+def guess(size, **values) -> float:
+    return FAMILY.guess(config(**values), problem(size[0], size[1], 1, size[2]), H200)
+
+
+def test_few_tiles_with_a_long_k_are_expected_to_gain_from_a_split():
+    long, square = (256, 256, 65536), (4096, 4096, 4096)
+    assert guess(long, StreamKGrid=132) < guess(long) / 10
+    assert guess(square, GlobalSplitU=4) > guess(square)
+
+
+def test_tiles_that_fill_no_wave_are_expected_to_be_slower():
+    """144 tiles of 256 x 128 are two waves of 132 work-groups; 96 of 256 x 192 are one."""
+    assert guess((1536, 3000, 1536), WarpGroups=3) < guess((1536, 3000, 1536))
+
+
+def test_nothing_is_expected_to_be_faster_than_memory():
+    m, k = 16384, 8192
+    weights = m * k * 2 / 4.8e12
+    assert guess((m, 16, k), RowsAlong="M", InstructionColumns=32, StreamKGrid=132) > weights
+    assert guess((m, 16, k), RowsAlong="M", InstructionColumns=32, StreamKGrid=132) < 3 * weights
+
+
+@cache
+def compiled(chosen, its):
+    """Once for the tests of a case with and without a GPU."""
+    module, _ = FAMILY.modules(chosen, its)
+    binary = toolchain("CUDA").compile(module, H200)
+    assert not list(FAMILY.rejections_compiled(chosen, binary.facts, H200))
+    assert binary.facts[0].registers * 128 * (chosen.integer("WarpGroups") + 1) <= 65536
+    return binary
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_nvrtc_compiles_every_case_without_a_gpu(case):
+    compiled(case.config, case.problem_type)
+
+
+@pytest.mark.parametrize(("its", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+def test_the_sums_of_big_tiles_stay_in_registers(its, values):
+    binary = compiled(config(its, **values), its)
+    assert (binary.facts[0].spill_bytes or 0) <= 64
+
+
+@pytest.mark.parametrize("data_type", ["h", "b", "f8", "b8", "i8", "s"])
+def test_nvrtc_knows_every_instruction(data_type):
+    """Of each type the narrowest; the widest are among the big tiles."""
+    its = kind(data_type, tf32=data_type == "s", use_beta=False)
+    chosen = config(its, WarpGroups=1, InstructionColumns=32, PromoteEvery=0, RowsAlong="M")
+    module, _ = FAMILY.modules(chosen, its)
+    assert "m64n32k" in module.text
+    toolchain("CUDA").compile(module, H200)
+
+
+def test_only_one_text_speaks_to_the_hardware():
+    """What stands in for it in the tests replaces that one."""
+    others = ("layout.cu", "schedule.cu", "epilogue.cu", "kernel.cu")
+    assert "asm" in text("hardware.cu")
+    assert not [name for name in others if "asm" in text(name)]
+
+
+# --- on a GPU -------------------------------------------------------------------------------------------------------
+
+
+def hopper():
+    device = cuda_device()
+    if device.target.architecture != "sm_90":
+        pytest.skip("needs a GPU of the Hopper generation")
+    return device
+
+
+def wrong_on_hopper(chosen, its, problems):
+    """Every check of each problem between guard bands, as the bench does it; the program is compiled once."""
+    device, operation = hopper(), GemmOperation()
+    programs = [device.load(compiled(chosen, its))]
+    for asked in problems:
+        assert not list(FAMILY.rejections_for(chosen, asked, device.target))
+        for check in operation.checks(asked):
+            inputs = operation.inputs(check, np.random.default_rng(7))
+            case = Verified(operation.operands(check), inputs, operation.reference(check, inputs))
+            if found := verify(device, programs, FAMILY.plan(chosen, check, device.target), case):
+                yield check.sizes, found
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("values", SHAPES)
-@pytest.mark.parametrize("transposes", TRANSPOSES)
-def test_the_kernel_is_right_on_a_gpu(transposes, values):
-    if cuda_architecture() != "sm_90":
-        pytest.skip("needs a GPU of the Hopper generation")
-    its = kind(*transposes)
-    for sizes, pad in (((136, 77, 3, 1013), 8), ((520, 390, 1, 64), 0), ((8, 1, 1, 1), 0), ((1000, 1999, 1, 333), 16)):
-        assert wrong_on_gpu(FAMILY, config(its, **values), problem(*sizes, problem_type=its, pad=pad)) == []
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_case_is_right_on_a_gpu(case):
+    its = case.problem_type
+    sizes = [(8 if case.config.word("StorePath") == "TMA" else 1, 1, 1, 65 * case.config.integer("GlobalSplitU"))]
+    tiny = [problem(*size, problem_type=its, pad=16, multiple=16) for size in sizes]
+    assert list(wrong_on_hopper(case.config, its, [case.problem, *tiny])) == []
 
 
-def cuda_architecture() -> str:
-    from cuda_runner import cuda_device
+@pytest.mark.gpu
+@pytest.mark.parametrize(("its", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+def test_big_tiles_are_right_on_a_gpu(its, values):
+    asked = [
+        problem(m, n, 2, k, problem_type=its, pad=16, multiple=16) for m, n, k in ((520, 391, 333), (1000, 1999, 64))
+    ]
+    assert list(wrong_on_hopper(config(its, **values), its, asked)) == []
 
-    return cuda_device().target.architecture
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("side", ["N", "M"])
+def test_every_layout_is_right_on_a_gpu(layout, side):
+    its = kind("b", layout)
+    asked = [problem(136, 77, 3, 1013, problem_type=its, pad=8), problem(264, 513, 1, 64, problem_type=its)]
+    chosen = config(its, RowsAlong=side, InstructionColumns=64, WorkGroupMapping=8)
+    assert list(wrong_on_hopper(chosen, its, asked)) == []
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "values", [{"StreamKGrid": 132}, {"StreamKGrid": 132, "StreamKFullTiles": 1}, {"GlobalSplitU": 5}]
+)
+def test_shared_tiles_repeat_bit_by_bit_on_a_gpu(values):
+    device, its = hopper(), kind("b", dest="s")
+    chosen, operation = config(its, **DIRECT | values), GemmOperation()
+    asked = problem(1000, 700, 1, 9000, problem_type=its)
+    plan = FAMILY.plan(chosen, asked, device.target)
+    programs = [device.load(compiled(chosen, its))]
+    inputs = operation.inputs(asked, np.random.default_rng(11))
+    buffers = {}
+    for operand in operation.operands(asked):
+        size = operand.storage_elements * np.dtype(operand.dtype).itemsize
+        buffers[operand.name] = device.allocate(size)
+        if operand.name in inputs:
+            device.write(buffers[operand.name], np.array(inputs[operand.name]).view(np.uint8))
+    workspace = device.allocate(plan.workspace_bytes)
+    ready = device.prepare(plan, programs, buffers, workspace)
+    results = set()
+    size = 1000 * 700 * 4
+    for _ in range(50):
+        ready.enqueue()
+        device.synchronize()
+        results.add(device.read(buffers["D"], size).tobytes())
+    device.release(*buffers.values(), workspace)
+    assert len(results) == 1

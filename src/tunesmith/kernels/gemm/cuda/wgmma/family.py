@@ -1,0 +1,70 @@
+"""The family: warp-group products on tiles that TMA brings, one warp group fetching for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm.cuda.aligned import aligned_module
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Module,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    Target,
+    Value,
+)
+from tunesmith.spaces import Space
+
+from . import rules
+from .guess import seconds
+from .kinds import ROW_BYTES
+from .launch import plan_of
+from .parameters import INSTRUCTION, space_of
+from .shape import ROWS_OF_A_GROUP
+from .text import module
+
+
+class CudaWgmmaGemm(Kernel):
+    """Persistent work-groups; macro tiles of 64 x WarpGroups by InstructionColumns, with 128 bytes of K a stage.
+
+    fp16 and bf16 in any layout; float8, int8 and TF32 where K is contiguous in both operands. Sums in float32 (int32
+    of int8), D in the operands' type or that of the sums; bias, activation and scales. Operands whose strides TMA does
+    not take are copied first. docs/gemm-wgmma.md explains it.
+    """
+
+    name, operation, language, named_by = "CudaWgmmaGemm", "GEMM", "CUDA", INSTRUCTION.name
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        return space_of(problem_type, target)
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        yield from rules.rejections(config, problem_type, target)
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        yield from rules.rejections_for(config, problem, target)
+
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        yield from rules.rejections_compiled(facts)
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return (module(config, problem_type), aligned_module())
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        return plan_of(config, problem, target)
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        rows, columns = ROWS_OF_A_GROUP * config.integer("WarpGroups"), config.integer("InstructionColumns")
+        tile = (columns, rows) if config.word("RowsAlong") == "N" else (rows, columns)
+        work_items = 128 * (config.integer("WarpGroups") + 1)
+        return {"MacroTile": tile, "DepthBytes": ROW_BYTES, "WorkGroupSize": work_items}
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
+        return seconds(config, problem, target)

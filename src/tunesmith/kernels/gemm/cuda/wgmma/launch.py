@@ -1,0 +1,142 @@
+"""The launch: operands as TMA sees them, and the kernel's arguments in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunesmith.kernels.gemm.cuda.aligned import PART_ALIGNMENT, AlignedCopy, needs_copy
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import (
+    Argument,
+    Configuration,
+    Launch,
+    OperandArgument,
+    Plan,
+    Problem,
+    ScalarArgument,
+    Step,
+    Target,
+    TensorMapArgument,
+    WorkspaceArgument,
+)
+
+from .schedule import Schedule, Workspace
+from .shape import PART, ROWS_OF_A_GROUP, Shape
+
+SWIZZLE_64, SWIZZLE_128 = 2, 3
+"""CU_TENSOR_MAP_SWIZZLE_64B and _128B."""
+
+COPIES = 1
+"""The module that copies operands, behind the kernel's own."""
+
+
+def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
+    gemm, shape = Gemm.of(problem), Shape.of(config, problem.type)
+    schedule = Schedule.of(config, shape, gemm, target.compute_units)
+    workspace = Workspace.of(schedule, shape)
+    sides = sides_of(gemm, shape, workspace.size)
+    copies = tuple(side.copy for side in sides.values() if side.copy)
+    launch = Launch(
+        module=0,
+        entry="gemm",
+        grid=(schedule.grid * shape.cluster, 1, 1),
+        work_group=(shape.work_items, 1, 1),
+        arguments=(
+            *_fetched(sides, shape),
+            *((_stored(gemm, shape),) if shape.by_tma else ()),
+            *_epilogue(gemm, shape),
+            *(_shared(schedule, workspace) if shape.splits else ()),
+        ),
+        shared_bytes=shape.shared_bytes,
+    )
+    steps: list[Step] = [*(copy.launch(COPIES) for copy in copies), *workspace.lowered_flags, launch]
+    return Plan(tuple(steps), workspace_bytes=workspace_bytes(sides, workspace))
+
+
+def workspace_bytes(sides: Mapping[str, Side], workspace: Workspace) -> int:
+    """What partial sums need, and behind it the copies of operands."""
+    ends = (side.copy.offset + side.copy.bytes for side in sides.values() if side.copy)
+    return max((workspace.size, *ends))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An operand as it lies in memory: batch, outer, contiguous. Where TMA cannot take its strides there is a `copy`,
+    which is fetched instead."""
+
+    name: str
+    shape: tuple[int, int, int]
+    strides: tuple[int, int, int]
+    along_k: bool
+    copy: AlignedCopy | None = None
+
+    def fetched(self, side: int, sharers: int, shape: Shape) -> TensorMapArgument:
+        """With the box that one copy brings, of a tile that has `side` rows or columns and that `sharers` work-groups
+        fetch together."""
+        depth = shape.kind.depth
+        box = (1, side // sharers, depth) if self.along_k else (1, depth // sharers, ROWS_OF_A_GROUP)
+        dtype = shape.kind.copied_as
+        if self.copy is None:
+            return TensorMapArgument(self.name, dtype, self.shape, self.strides, box, SWIZZLE_128)
+        strides = (self.copy.stride_to, self.copy.leading_to, 1)
+        return TensorMapArgument("", dtype, self.shape, strides, box, SWIZZLE_128, self.copy.offset)
+
+
+def sides_of(gemm: Gemm, shape: Shape, offset: int) -> dict[str, Side]:
+    """A and B, their copies in the workspace from `offset` on."""
+    sides = {}
+    for name, side, leading, stride, along_k in (
+        ("A", gemm.m, gemm.lda, gemm.stride_a, gemm.transpose_a),
+        ("B", gemm.n, gemm.ldb, gemm.stride_b, not gemm.transpose_b),
+    ):
+        rows, length = (side, gemm.k) if along_k else (gemm.k, side)
+        copy = None
+        if needs_copy(leading, stride, gemm.batch, shape.kind.bytes):
+            offset = -(-offset // PART_ALIGNMENT) * PART_ALIGNMENT
+            copy = AlignedCopy(name, gemm.batch, rows, length, leading, stride, shape.kind.bytes, offset)
+            offset += copy.bytes
+        sides[name] = Side(name, (gemm.batch, rows, length), (stride, leading, 1), along_k, copy)
+    return sides
+
+
+def _fetched(sides: Mapping[str, Side], shape: Shape) -> tuple[TensorMapArgument, TensorMapArgument]:
+    x, y = (sides["B"], sides["A"]) if shape.rows_are_n else (sides["A"], sides["B"])
+    return (
+        x.fetched(shape.rows, shape.cluster_columns, shape),
+        y.fetched(shape.columns, shape.cluster_rows, shape),
+    )
+
+
+def _stored(gemm: Gemm, shape: Shape) -> TensorMapArgument:
+    """D, of which one copy writes what a warp group has of PART columns."""
+    box = (1, ROWS_OF_A_GROUP, PART) if shape.rows_are_n else (1, PART, ROWS_OF_A_GROUP)
+    swizzle = SWIZZLE_64 if shape.rows_are_n else SWIZZLE_128
+    extents, strides = (gemm.batch, gemm.n, gemm.m), (gemm.stride_d, gemm.ldd, 1)
+    return TensorMapArgument("D", shape.dest, extents, strides, box, swizzle)
+
+
+def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
+    nothing = ScalarArgument(0, "uint64")
+    scales = ("ScaleA", "ScaleB")
+    return (
+        OperandArgument("D"),
+        OperandArgument("C"),
+        OperandArgument("Bias") if gemm.bias else nothing,
+        *(OperandArgument(name) if gemm.scaled else nothing for name in scales),
+        *_integers(*shape.sides(gemm), gemm.k, gemm.batch),
+        *(ScalarArgument(value, "int64") for value in (gemm.ldd, gemm.stride_d, gemm.ldc, gemm.stride_c)),
+        *(ScalarArgument(value, gemm.sums) for value in (gemm.alpha, gemm.beta)),
+    )
+
+
+def _shared(schedule: Schedule, workspace: Workspace) -> tuple[Argument, ...]:
+    return (
+        WorkspaceArgument(workspace.sums_at),
+        WorkspaceArgument(0),
+        *_integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts),
+    )
+
+
+def _integers(*values: int) -> tuple[ScalarArgument, ...]:
+    return tuple(ScalarArgument(value, "int32") for value in values)

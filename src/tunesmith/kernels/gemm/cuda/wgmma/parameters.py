@@ -1,0 +1,104 @@
+"""What may vary in the family, and what a problem type leaves of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tunesmith.kernels.gemm.parameters import (
+    GLOBAL_SPLIT,
+    GROUP_MAPPING,
+    STREAM_FULL_TILES,
+    STREAM_GRID,
+    language,
+)
+from tunesmith.problems.gemm import DATA_TYPES, dest_of
+from tunesmith.records import ProblemType, Target
+from tunesmith.spaces import Parameter, Space, When
+
+from .kinds import kind_of
+
+INSTRUCTION = Parameter(
+    "MatrixInstruction",
+    "wgmma",
+    ("wgmma",),
+    "The tensor cores' instruction: wgmma multiplies 64 rows by a multiple of 32 columns from shared memory (Hopper).",
+)
+WARP_GROUPS = Parameter(
+    "WarpGroups", 2, (1, 2, 3), "Warp groups that multiply, 64 rows of the macro tile each; one more fetches.",
+    accepts="positive integer",
+)  # fmt: skip
+COLUMNS = Parameter(
+    "InstructionColumns",
+    256,
+    (32, 64, 96, 128, 160, 192, 224, 256),
+    "Columns of the macro tile, and of each instruction.",
+    accepts="positive integer",
+)
+STAGES = Parameter(
+    "Stages", 0, (0, 2, 3, 4, 6), "Tiles of A and B in shared memory at once, 128 bytes of K each; 0: as many as fit.",
+    accepts="natural number",
+)  # fmt: skip
+ROWS_ALONG = Parameter(
+    "RowsAlong",
+    "N",
+    ("N", "M"),
+    "Which of D's dimensions the instruction's rows are; with M, few columns fit a small N.",
+)
+CLUSTER_SHAPE = Parameter(
+    "ClusterShape",
+    (1, 1),
+    ((1, 1), (2, 1), (1, 2)),
+    "Work-groups along M and along N that run side by side and fetch the tile that both need once, half each.",
+    accepts="list of 2 positive integers",
+)
+STORE_PATH = Parameter(
+    "StorePath",
+    "TMA",
+    ("TMA", "Direct"),
+    "How D is written: TMA from shared memory, 16 bytes at least, so 16-bit types and aligned sizes only; Direct by "
+    "every work-item from its registers, whatever the alignment.",
+)
+PROMOTE_EVERY = Parameter(
+    "PromoteEvery",
+    0,
+    (0, 1, 2, 4),
+    "Of float8 operands, after how many stages of 128 along K the tensor cores' sums, which have about 14 bits, are "
+    "added to float32 sums; 0: at the end. 1 is as exact as cuBLAS is without fast accumulation, and doubles the "
+    "registers of sums.",
+    accepts="natural number",
+)
+USUAL_UNITS = 132
+"""Multiprocessors of an H100 or H200 (SXM), where no device is named."""
+SPLIT = replace(
+    GLOBAL_SPLIT,
+    doc="Parts of K that each macro tile is computed in. Their sums go to the workspace, and the work-group with the "
+    "first part adds them in order.",
+    when=When.LAUNCH,
+)
+
+
+def space_of(problem_type: ProblemType, target: Target | None) -> Space:
+    """With defaults that are legal for the type, where any are; stream-K on all multiprocessors, or on half of them."""
+    units = target.compute_units if target else USUAL_UNITS
+    kind, dest = kind_of(problem_type), np.dtype(DATA_TYPES[dest_of(problem_type)].dtype)
+    wide = kind is not None and dest.itemsize > 2
+    few_bits = kind is not None and kind.few_bits
+    return Space(
+        (
+            language("CUDA"),
+            INSTRUCTION,
+            WARP_GROUPS,
+            replace(COLUMNS, default=128) if few_bits else COLUMNS,
+            STAGES,
+            ROWS_ALONG,
+            replace(STORE_PATH, default="Direct") if wide else STORE_PATH,
+            replace(PROMOTE_EVERY, default=1) if few_bits else PROMOTE_EVERY,
+            SPLIT,
+            replace(STREAM_GRID, values=(0, units // 2, units)),
+            STREAM_FULL_TILES,
+            GROUP_MAPPING,
+            CLUSTER_SHAPE,
+        )
+    )

@@ -1,0 +1,106 @@
+"""Why a configuration cannot run: at all, for a problem, or once it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tunesmith.kernels.gemm.cuda.aligned import ALIGNMENT as TMA_ALIGNMENT
+from tunesmith.kernels.gemm.cuda.aligned import needs_copy
+from tunesmith.kernels.gemm.cuda_common import wrong_device, wrong_size
+from tunesmith.problems.gemm import Gemm, is_interleaved
+from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType, Rejection, Target
+
+from .kinds import kind_of
+from .launch import COPIES, sides_of, workspace_bytes
+from .schedule import Schedule, Workspace
+from .shape import PART, ROWS_OF_A_GROUP, Shape
+from .text import ARCHITECTURE
+
+MOST_BOX = 256
+FEW_SPILLED_BYTES = 64
+"""Of a work-item: addresses and counts that are needed between tiles. Sums that do not fit are many more."""
+MOST_ITERATIONS = 2**31 - 1
+
+
+def rejections(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+    shape = Shape.of(config, problem_type, target.local_memory_bytes)
+    yield from wrong_device(target)
+    if target.architecture != ARCHITECTURE:
+        yield Rejection("architecture", f"wgmma is {ARCHITECTURE}'s alone, the device has {target.architecture}")
+    if is_interleaved(problem_type):
+        yield Rejection("batch layout", f"{problem_type.name}: this family does not compute interleaved batches")
+    yield from _wrong_kind(shape, problem_type)
+    yield from _wrong_tile(shape, target)
+    yield from _wrong_split(config, shape, target)
+
+
+def _wrong_kind(shape: Shape, problem_type: ProblemType) -> Iterator[Rejection]:
+    kind = kind_of(problem_type)
+    if kind is None:
+        letter = problem_type.fields.word("DataType")
+        yield Rejection("data type", f"{problem_type.name}: the tensor cores here do not multiply {letter} exactly")
+    elif not kind.either_way and not (shape.x_along_k and shape.y_along_k):
+        yield Rejection("layout", f"{kind.ptx} operands are multiplied only where K is contiguous in both")
+    if shape.by_tma and shape.dest_bytes > 2:
+        yield Rejection("store path", f"TMA writes D from shared memory in 16-bit types only, not {shape.dest}")
+    if shape.promote_every and not shape.kind.few_bits:
+        yield Rejection("promotion", f"sums of {shape.kind.ptx} products have all their bits")
+
+
+def _wrong_tile(shape: Shape, target: Target) -> Iterator[Rejection]:
+    if shape.columns % PART or shape.columns > MOST_BOX:
+        yield Rejection("tile shape", f"{shape.columns} columns, not a multiple of {PART} up to {MOST_BOX}")
+    if not 1 <= shape.warp_groups <= 3:
+        yield Rejection("work-group size", f"{shape.warp_groups} warp groups multiply; 1 to 3 have the registers")
+    if not shape.y_along_k and shape.columns % ROWS_OF_A_GROUP:
+        what = f"{shape.columns} columns of an operand that is not contiguous along K"
+        yield Rejection("TMA box", f"{what}: only multiples of {ROWS_OF_A_GROUP}")
+    if (shape.cluster_rows, shape.cluster_columns) not in ((1, 1), (1, 2), (2, 1)):
+        yield Rejection(
+            "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"
+        )
+    if shape.stages < 2:
+        yield Rejection("local memory", f"two stages do not fit into {target.local_memory_bytes} bytes")
+    elif (need := shape.shared_bytes) > target.local_memory_bytes:
+        yield Rejection("local memory", f"{need} bytes for the stages, the device has {target.local_memory_bytes}")
+
+
+def _wrong_split(config: Configuration, shape: Shape, target: Target) -> Iterator[Rejection]:
+    splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
+    if grid and splits > 1:
+        yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
+    if grid > target.compute_units:
+        units = f"the device has {target.compute_units} multiprocessors with one each"
+        yield Rejection("stream-K", f"{grid} work-groups wait for each other, {units}")
+    if grid % shape.cluster:
+        yield Rejection("stream-K", f"{grid} work-groups in clusters of {shape.cluster}")
+    if not grid and config.integer("StreamKFullTiles"):
+        full = f"StreamKFullTiles {config.integer('StreamKFullTiles')}"
+        yield Rejection("stream-K", f"{full} means nothing without StreamKGrid")
+
+
+def rejections_for(config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+    gemm, shape = Gemm.of(problem), Shape.of(config, problem.type)
+    if not all(problem.sizes):
+        yield Rejection("empty", f"sizes {problem.sizes}: TMA has no view of an operand without elements")
+        return
+    schedule = Schedule.of(config, shape, gemm, target.compute_units)
+    workspace = Workspace.of(schedule, shape)
+    sides = sides_of(gemm, shape, workspace.size)
+    groups = max((side.copy.launch(COPIES).grid[0] for side in sides.values() if side.copy), default=1)
+    yield from wrong_size(problem, groups, gemm.batch, workspace_bytes(sides, workspace), target)
+    if schedule.split_iterations > MOST_ITERATIONS:
+        yield Rejection("index range", f"{schedule.split_iterations} iterations to share, at most {MOST_ITERATIONS}")
+    if (splits := config.integer("GlobalSplitU")) > schedule.iterations:
+        yield Rejection("global split", f"{splits} parts of {schedule.iterations} iterations leave some without work")
+    if shape.by_tma and gemm.m * shape.dest_bytes % TMA_ALIGNMENT:
+        yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")
+    if shape.by_tma and needs_copy(gemm.ldd, gemm.stride_d, gemm.batch, shape.dest_bytes):
+        aligned = f"multiples of {TMA_ALIGNMENT // shape.dest_bytes}"
+        yield Rejection("TMA store", f"D has strides {gemm.ldd} and {gemm.stride_d} elements, not {aligned}")
+
+
+def rejections_compiled(facts: Sequence[CompiledFacts]) -> Iterator[Rejection]:
+    for fact in facts:
+        if fact.spill_bytes and fact.spill_bytes > FEW_SPILLED_BYTES:
+            yield Rejection("spills", f"{fact.spill_bytes} bytes of a work-item's sums live in memory")

@@ -1,0 +1,116 @@
+"""A configuration, typed, with what follows from it alone: tile, stages, shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tunesmith.problems.gemm import DATA_TYPES, Gemm, dest_of
+from tunesmith.records import Configuration, ProblemType
+
+from .kinds import KINDS, ROW_BYTES, Kind, kind_of
+
+ROWS_OF_A_GROUP, PART = 64, 32
+STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
+PART_BYTES = ROWS_OF_A_GROUP * PART * 2
+LOCAL_BYTES = 227 * 1024
+"""Shared memory of a work-group on Hopper (CUDA programming guide)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """x is the operand whose side makes the rows, y the other one. `dest` is NumPy's name of D's type; `splits` says
+    that the program can share a tile among work-groups; a cluster has so many of these along rows and columns."""
+
+    kind: Kind
+    dest: str
+    warp_groups: int
+    columns: int
+    stages: int
+    rows_are_n: bool
+    x_along_k: bool
+    y_along_k: bool
+    by_tma: bool
+    promote_every: int
+    splits: bool
+    cluster_rows: int
+    cluster_columns: int
+
+    @staticmethod
+    def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> Shape:
+        """Of a type that the tensor cores do not multiply, the shape is that of half precision."""
+        fields = problem_type.fields
+        a_along_k, b_along_k = fields.flag("TransposeA"), not fields.flag("TransposeB")
+        rows_are_n = config.word("RowsAlong") == "N"
+        x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
+        groups, columns = config.integer("WarpGroups"), config.integer("InstructionColumns")
+        cluster_m, cluster_n = config.integers("ClusterShape")
+        by_tma, stages = config.word("StorePath") == "TMA", config.integer("Stages")
+        if not stages:
+            room = memory - _fixed_bytes(groups, by_tma)
+            stages = room // (_stage_bytes(groups, columns) + BARRIER_BYTES)
+        return Shape(
+            kind=kind_of(problem_type) or KINDS["h"],
+            dest=DATA_TYPES[dest_of(problem_type)].dtype,
+            warp_groups=groups,
+            columns=columns,
+            stages=stages,
+            rows_are_n=rows_are_n,
+            x_along_k=x_along_k,
+            y_along_k=y_along_k,
+            by_tma=by_tma,
+            promote_every=config.integer("PromoteEvery"),
+            splits=config.integer("GlobalSplitU") > 1 or config.integer("StreamKGrid") > 0,
+            cluster_rows=cluster_n if rows_are_n else cluster_m,
+            cluster_columns=cluster_m if rows_are_n else cluster_n,
+        )
+
+    @property
+    def rows(self) -> int:
+        return ROWS_OF_A_GROUP * self.warp_groups
+
+    @property
+    def work_items(self) -> int:
+        return 128 * (self.warp_groups + 1)
+
+    @property
+    def dest_bytes(self) -> int:
+        return int(np.dtype(self.dest).itemsize)
+
+    @property
+    def stage_bytes(self) -> int:
+        return _stage_bytes(self.warp_groups, self.columns)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """What a work-group asks for itself, of a stage."""
+        return (self.rows // self.cluster_columns + self.columns // self.cluster_rows) * ROW_BYTES
+
+    @property
+    def shared_bytes(self) -> int:
+        """The stages with their barriers, two parts of D for each warp group, and room to align."""
+        return _fixed_bytes(self.warp_groups, self.by_tma) + self.stages * (self.stage_bytes + BARRIER_BYTES)
+
+    def sides(self, gemm: Gemm) -> tuple[int, int]:
+        """D's rows and columns, as the instruction has them."""
+        return (gemm.n, gemm.m) if self.rows_are_n else (gemm.m, gemm.n)
+
+    @property
+    def cluster(self) -> int:
+        """Work-groups that run side by side."""
+        return self.cluster_rows * self.cluster_columns
+
+    def tiles(self, gemm: Gemm) -> int:
+        """Macro tiles of all matrices of the batch, those of a cluster counted once."""
+        rows, columns = self.sides(gemm)
+        down, across = self.rows * self.cluster_rows, self.columns * self.cluster_columns
+        return -(-rows // down) * -(-columns // across) * gemm.batch
+
+
+def _fixed_bytes(groups: int, by_tma: bool) -> int:
+    return STAGE_ALIGNMENT + (groups * 2 * PART_BYTES if by_tma else 0)
+
+
+def _stage_bytes(groups: int, columns: int) -> int:
+    return (ROWS_OF_A_GROUP * groups + columns) * ROW_BYTES

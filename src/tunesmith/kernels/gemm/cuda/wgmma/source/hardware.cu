@@ -1,0 +1,180 @@
+// What only the machine's own instructions can say: barriers in shared memory, copies by TMA, products of warp
+// groups, flags between work-groups, conversions. Everything else of the family is plain C++ on top of these
+// functions, and of `multiply_add`, which is made for a tile's width (text.py).
+//
+// Addresses of 32 bits are in shared memory. Sources: PTX ISA, "Parallel Synchronization: mbarrier", "Data Movement:
+// cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions", "Memory Consistency Model".
+
+struct __align__(64) TensorMap { u64 words[16]; };
+
+__device__ __forceinline__ u32 address_of(void *shared) { return (u32)__cvta_generic_to_shared(shared); }
+
+// ---- barriers ----
+
+__device__ __forceinline__ void make_barrier(u32 barrier, u32 arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+// To every thread and to TMA; a meeting of the threads must follow.
+__device__ __forceinline__ void show_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+__device__ __forceinline__ void expect_bytes(u32 barrier, u32 bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void arrive(u32 barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void wait_for(u32 barrier, u32 phase)
+{
+    asm volatile(
+        "{ .reg .pred done;\n"
+        "waiting:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra waiting; }" ::"r"(barrier), "r"(phase) : "memory");
+}
+// A barrier at the same place in work-group number `rank` of the cluster.
+__device__ __forceinline__ void arrive_at(u32 barrier, u32 rank)
+{
+    asm volatile(
+        "{ .reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
+}
+__device__ __forceinline__ u32 rank_in_cluster()
+{
+    u32 rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+// All threads of the cluster that have not ended.
+__device__ __forceinline__ void meet_cluster()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void meet_warp_group(int group)
+{
+    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+}
+
+// ---- copies ----
+
+__device__ __forceinline__ void fetch(u32 to, const TensorMap *map, u32 barrier, int x, int y, int batch)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5}], [%2];"
+        ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(batch) : "memory");
+}
+// To the same place in both work-groups of a cluster, and to a barrier of each.
+__device__ __forceinline__ void fetch_for_both(u32 to, const TensorMap *map, u32 barrier, int x, int y, int batch)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%3, %4, %5}], [%2], %6;"
+        ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(batch), "h"((unsigned short)3) : "memory");
+}
+__device__ __forceinline__ void put(const TensorMap *map, u32 from, int x, int y, int batch)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
+        ::"l"(map), "r"(from), "r"(x), "r"(y), "r"(batch) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// All but the newest `LEFT` copies of this thread have read what they put.
+template <int LEFT> __device__ __forceinline__ void wait_until_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+}
+__device__ __forceinline__ void wait_until_written() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+// What this thread wrote to shared memory can be read by TMA after the next meeting.
+__device__ __forceinline__ void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Four 8 x 8 matrices of 16-bit elements, held by a warp as products leave them, to rows of 16 bytes: each thread
+// names one.
+__device__ __forceinline__ void store_matrices(u32 row, u32 a, u32 b, u32 c, u32 d)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+        ::"r"(row), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+__device__ __forceinline__ void store_transposed(u32 row, u32 a, u32 b, u32 c, u32 d)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+        ::"r"(row), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+// ---- products ----
+
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// All but the newest `LEFT` groups of products are done.
+template <int LEFT> __device__ __forceinline__ void wait_for_products()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+template <int REGISTERS> __device__ __forceinline__ void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+template <int REGISTERS> __device__ __forceinline__ void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+// ---- flags in global memory ----
+
+// What the threads wrote that met this one before is seen by whoever sees the flag.
+__device__ __forceinline__ void raise_flag(u32 *flag)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
+}
+__device__ __forceinline__ void wait_for_flag(const u32 *flag)
+{
+    u32 raised;
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(raised) : "l"(flag) : "memory");
+    } while (!raised);
+}
+
+// ---- numbers ----
+
+// To about 2 units in the last place, numbers below 2^-126 being 0.
+__device__ __forceinline__ float power_of_2(float x)
+{
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+}
+__device__ __forceinline__ float reciprocal(float x)
+{
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+    return inverse;
+}
+
+#if OUTPUT_BF16
+__device__ __forceinline__ float widened(unsigned short x) { return __uint_as_float((u32)x << 16); }
+__device__ __forceinline__ u32 packed(float low, float high)
+{
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(both) : "f"(low), "f"(high));
+    return both;
+}
+#elif OUTPUT_F16
+__device__ __forceinline__ float widened(unsigned short x)
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x));
+    return wide;
+}
+__device__ __forceinline__ u32 packed(float low, float high)
+{
+    u32 both;
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both) : "f"(low), "f"(high));
+    return both;
+}
+#endif

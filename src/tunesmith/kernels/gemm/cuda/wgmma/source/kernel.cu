@@ -1,0 +1,258 @@
+// D = activation(alpha op(A) op(B) + bias) + beta C on Hopper's tensor cores: TMA brings tiles, warp groups multiply
+// them from shared memory.
+//
+// One warp group fetches, WARP_GROUPS multiply, each 64 rows of a tile by its COLUMNS columns. `x` is the operand
+// whose side makes the rows, `y` the other; ROWS_ARE_N says whether rows are D's N (then x is B) or its M. A
+// work-group goes from segment to segment (schedule.cu), and while it finishes one the next is fetched already.
+//
+// With a cluster, two work-groups with neighbouring tiles do so side by side: CLUSTER_ROWS of them have the same tile
+// of y, CLUSTER_COLUMNS the same of x. Each fetches half of that tile for both. "Tile" then means both of theirs to
+// schedule.cu.
+
+// Where sums need more registers than each thread can have, those that multiply get some of the fetching warp
+// group's: at launch 168 for each of 384 threads, 128 for each of 512.
+#define SUM_REGISTERS (COLUMNS / 2 * (PROMOTE_EVERY ? 2 : 1))
+#if WARP_GROUPS == 2 && SUM_REGISTERS >= 96
+#define FETCHING_REGISTERS 40
+#define MULTIPLYING_REGISTERS 232
+#elif WARP_GROUPS == 3 && SUM_REGISTERS >= 64
+#define FETCHING_REGISTERS 32
+#define MULTIPLYING_REGISTERS 160
+#endif
+
+// The stages in shared memory, each with a barrier that says it is full and one that says it is empty, and whose turn
+// it is.
+struct Stages {
+    u32 tiles, full, empty;
+    int now;
+    u32 phase;
+};
+__device__ __forceinline__ void advance(Stages &stages)
+{
+    if (++stages.now == STAGES) {
+        stages.now = 0;
+        stages.phase ^= 1;
+    }
+}
+
+// SHARED: half of it comes from the other work-group of the cluster. Rows of 128 bytes are shared out, whatever they
+// are.
+template <int SIDE, int ALONG_K, int SHARED>
+__device__ __forceinline__ void fetch_tile(
+    u32 to, const TensorMap *map, u32 barrier, int first, int step, int batch, int rank)
+{
+    int row = SHARED ? rank * (ALONG_K ? SIDE : DEPTH) / 2 : 0;
+#pragma unroll
+    for (int i = 0; i < (ALONG_K ? 1 : SIDE / 64); ++i) {
+        u32 at = to + i * BOX_BYTES + row * ROW_BYTES;
+        int x = ALONG_K ? step : first + 64 * i, y = ALONG_K ? first + row : step + row;
+        if (SHARED) fetch_for_both(at, map, barrier, x, y, batch);
+        else fetch(at, map, barrier, x, y, batch);
+    }
+}
+
+__device__ __forceinline__ void fetch_segment(
+    const TensorMap *x, const TensorMap *y, Stages &stages, const Segment &now, int row, int column, int batch,
+    int rank)
+{
+    for (int step = now.begin; step < now.end; ++step) {
+        wait_for(stages.empty + 8 * stages.now, stages.phase ^ 1);
+        u32 to = stages.tiles + stages.now * STAGE_BYTES, barrier = stages.full + 8 * stages.now;
+        expect_bytes(barrier, STAGE_BYTES);
+        fetch_tile<ROWS, X_ALONG_K, (CLUSTER_COLUMNS > 1)>(to, x, barrier, row * ROWS, step * DEPTH, batch, rank);
+        fetch_tile<COLUMNS, Y_ALONG_K, (CLUSTER_ROWS > 1)>(
+            to + X_BYTES, y, barrier, column * COLUMNS, step * DEPTH, batch, rank);
+        advance(stages);
+    }
+}
+
+// One thread says for its warp group that a stage is empty, since products are done for all of them at once, to all
+// that fill it.
+__device__ __forceinline__ void give_back(const Stages &stages, int stage)
+{
+    if (CLUSTER == 1) arrive(stages.empty + 8 * stage);
+    else for (int rank = 0; rank < CLUSTER; ++rank) arrive_at(stages.empty + 8 * stage, rank);
+}
+
+// The sums over `steps` stages, at least one, which are empty afterwards. A stage is given back when the products of
+// the one after it are under way, so that these never wait for each other.
+__device__ __forceinline__ void multiply(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, int steps)
+{
+    int before = -1;
+    for (int step = 0; step < steps; ++step) {
+        wait_for(stages.full + 8 * stages.now, stages.phase);
+        u32 x = stages.tiles + stages.now * STAGE_BYTES + group * BOX_BYTES;
+        u32 y = stages.tiles + stages.now * STAGE_BYTES + X_BYTES;
+        begin_products();
+#pragma unroll
+        for (int i = 0; i < PRODUCTS; ++i)
+            multiply_add(sums, descriptor<X_ALONG_K>(x, i), descriptor<Y_ALONG_K>(y, i), step > 0 || i > 0);
+        end_products();
+        wait_for_products<1>();
+        if (before >= 0 && is_first) give_back(stages, before);
+        before = stages.now;
+        advance(stages);
+    }
+    wait_for_products<0>();
+    if (is_first) give_back(stages, before);
+}
+
+// The same; with PROMOTE_EVERY, the tensor cores add up so many stages at most, which they do with fewer bits than a
+// float32 has where operands have 8, and the rest is added here.
+__device__ __forceinline__ void sum_up(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, int steps)
+{
+#if PROMOTE_EVERY
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0;
+    for (int left = steps; left > 0; left -= PROMOTE_EVERY) {
+        Sum few[COLUMNS / 2];
+        multiply(few, stages, group, is_first, min(left, PROMOTE_EVERY));
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 2; ++i) sums[i] += few[i];
+    }
+#else
+    multiply(sums, stages, group, is_first, steps);
+#endif
+}
+
+#if SPLIT
+// Sums over part of a tile, and a flag for each warp group of each share; of each work-group of a cluster.
+struct Shared {
+    Sum *sums;
+    u32 *flags;
+    int rank;
+};
+struct __align__(16) Four { Sum at[4]; };
+
+__device__ __forceinline__ Four *sums_of(const Shared &shared, int share)
+{
+    return (Four *)(shared.sums + (i64)(share * CLUSTER + shared.rank) * (ROWS * COLUMNS)) + threadIdx.x;
+}
+__device__ __forceinline__ u32 *flag_of(const Shared &shared, int share, int group)
+{
+    return shared.flags + (share * CLUSTER + shared.rank) * WARP_GROUPS + group;
+}
+__device__ __forceinline__ void leave(
+    const Sum (&sums)[COLUMNS / 2], const Shared &shared, int share, int group, bool is_first)
+{
+    Four *to = sums_of(shared, share);
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 8; ++i) {
+        Four four = {{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]}};
+        to[i * MULTIPLYING_THREADS] = four;
+    }
+    meet_warp_group(group);
+    if (is_first) raise_flag(flag_of(shared, share, group));
+}
+// What the later shares have of the tile, in their order, which is that of K: results repeat bit by bit.
+__device__ __forceinline__ void collect(
+    Sum (&sums)[COLUMNS / 2], const Shared &shared, const Schedule &of, const Segment &own, int group, bool is_first)
+{
+    int end = (own.tile - of.alone + 1) * of.iterations;
+    for (int share = own.share + 1; start_of(of, share) < end; ++share) {
+        if (is_first) wait_for_flag(flag_of(shared, share, group));
+        meet_warp_group(group);
+        const Four *from = sums_of(shared, share);
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 8; ++i) {
+            Four four = from[i * MULTIPLYING_THREADS];
+            for (int j = 0; j < 4; ++j) sums[4 * i + j] += four.at[j];
+        }
+    }
+}
+#endif
+
+#if CLUSTER > 1
+#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define CLUSTERED
+#endif
+extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
+    const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap y,
+#if STORE_BY_TMA
+    const __grid_constant__ TensorMap d_map,
+#endif
+    Output *d, const Output *c, const Output *bias, const float *scale_a, const float *scale_b,
+    int rows, int columns, int k, int batches, i64 ldd, i64 stride_d, i64 ldc, i64 stride_c, Sum alpha, Sum beta
+#if SPLIT
+    , Sum *partial_sums, u32 *flags, int alone, int shares, int stretch, int parts
+#endif
+)
+{
+    extern __shared__ unsigned char memory[];
+    u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
+    u32 full = leaving + (STORE_BY_TMA ? WARP_GROUPS * 2 * PART_BYTES : 0);
+    Stages stages = {tiles, full, full + STAGES * 8, 0, 0};
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < STAGES; ++i) {
+            make_barrier(stages.full + 8 * i, 1);
+            make_barrier(stages.empty + 8 * i, WARP_GROUPS * CLUSTER);
+        }
+        show_barriers();
+    }
+    if (CLUSTER > 1) meet_cluster();
+    else __syncthreads();
+
+    int rank = CLUSTER > 1 ? rank_in_cluster() : 0, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
+    int down = (rows + CLUSTER_ROWS * ROWS - 1) / (CLUSTER_ROWS * ROWS);
+    int across = (columns + CLUSTER_COLUMNS * COLUMNS - 1) / (CLUSTER_COLUMNS * COLUMNS);
+    int iterations = (k + DEPTH - 1) / DEPTH;
+#if SPLIT
+    const Schedule schedule = {iterations, alone, shares, stretch, parts};
+    const Shared shared = {partial_sums, flags, rank};
+#else
+    const Schedule schedule = {iterations, down * across * batches, 0, 0, 1};
+#endif
+    Walk walk = walk_of(schedule, cluster, clusters);
+    Segment now;
+    int group = threadIdx.x / 128, thread = threadIdx.x % 128, row, column;
+    bool is_first = thread == 0;
+    if (group == WARP_GROUPS) {
+#ifdef FETCHING_REGISTERS
+        give_registers<FETCHING_REGISTERS>();
+#endif
+        if (!is_first) return;
+        while (next(schedule, clusters, walk, now)) {
+            place(now.tile % (down * across), down, across, rank, &row, &column);
+            fetch_segment(&x, &y, stages, now, row, column, now.tile / (down * across), rank);
+        }
+        return;
+    }
+
+#ifdef MULTIPLYING_REGISTERS
+    take_registers<MULTIPLYING_REGISTERS>();
+#endif
+#if SCALED
+    alpha *= *scale_a * *scale_b;
+#endif
+    const Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
+    int turn = 0;
+    while (next(schedule, clusters, walk, now)) {
+        Sum sums[COLUMNS / 2];
+        sum_up(sums, stages, group, is_first, now.end - now.begin);
+#if SPLIT
+        if (now.begin > 0) {
+            leave(sums, shared, now.share, group, is_first);
+            continue;
+        }
+        if (now.end < iterations) collect(sums, shared, schedule, now, group, is_first);
+#endif
+        place(now.tile % (down * across), down, across, rank, &row, &column);
+        int first_row = row * ROWS + group * 64, first_column = column * COLUMNS, batch = now.tile / (down * across);
+        activate(sums, to, thread, first_row, first_column);
+#if ADDS_C
+        if (beta != 0) add_c(sums, to, thread, first_row, first_column, batch);
+#endif
+#if STORE_BY_TMA
+        write_by_copies(
+            sums, &d_map, leaving + group * 2 * PART_BYTES, &turn, thread, group, first_row, first_column, batch);
+#else
+        write_directly(sums, to, thread, first_row, first_column, batch);
+#endif
+    }
+#if STORE_BY_TMA
+    if (is_first) wait_until_written();
+#endif
+    // The other work-group still speaks to the barriers here.
+    if (CLUSTER > 1) meet_cluster();
+}

@@ -1,0 +1,60 @@
+// Where things lie: in shared memory, and among the threads of a warp group. Whole numbers only.
+//
+// Every operand's tile has 128 bytes a row, swizzled over 128 bytes: within 1024 bytes, 16-byte piece p of row r lies
+// at place p ^ r. Along K a row is one of the side's, with 128 bytes of K; not along K it is a step of K, with 64
+// elements of the side, and 64 such rows make a box. Sources: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared
+// Memory Layout" and "Register Fragments and Shared Memory Matrix Layouts" of wgmma; "Tensor-Copy: Swizzling Modes".
+
+#define ROW_BYTES 128
+#define DEPTH (ROW_BYTES / ELEMENT_BYTES)
+#define PRODUCT_BYTES 32
+#define PRODUCTS (ROW_BYTES / PRODUCT_BYTES)
+#define ROWS (64 * WARP_GROUPS)
+#define BOX_BYTES (64 * ROW_BYTES)
+#define X_BYTES (ROWS * ROW_BYTES)
+#define Y_BYTES (COLUMNS * ROW_BYTES)
+#define STAGE_BYTES (X_BYTES + Y_BYTES)
+#define PART 32
+#define PART_BYTES (64 * PART * 2)
+#define MULTIPLYING_THREADS (128 * WARP_GROUPS)
+#define THREADS (MULTIPLYING_THREADS + 128)
+#define CLUSTER (CLUSTER_ROWS * CLUSTER_COLUMNS)
+
+// One instruction's operand, number `product` of a stage: where it begins, how far apart groups of 8 rows are and,
+// not along K, boxes. The swizzle is number 1.
+template <int ALONG_K>
+__device__ __forceinline__ u64 descriptor(u32 tile, int product)
+{
+    u32 address = tile + product * (ALONG_K ? PRODUCT_BYTES : PRODUCT_BYTES / ELEMENT_BYTES * ROW_BYTES);
+    u64 between_boxes = ALONG_K ? 1 : BOX_BYTES >> 4;
+    return (u64)((address & 0x3ffff) >> 4) | between_boxes << 16 | (u64)(8 * ROW_BYTES >> 4) << 32 | (u64)1 << 62;
+}
+
+// Of its warp group's 64 rows by COLUMNS, a thread has two neighbours of each 8 columns, in two rows 8 apart, in the
+// order left, right, left below, right below. This is the first of them.
+__device__ __forceinline__ int row_of(int thread) { return 16 * (thread / 32) + thread % 32 / 4; }
+__device__ __forceinline__ int column_of(int thread) { return 2 * (thread % 4); }
+
+// A part of D, 64 rows by PART columns of 16 bits, on its way through shared memory: the 16-byte row of one of the
+// four 8 x 8 matrices that hold columns 16 * half and on, and that this thread names. Neighbours in D lie side by
+// side: 64 bytes of 32 columns, swizzled over 64, or 128 bytes of 64 rows, swizzled over 128.
+__device__ __forceinline__ u32 row_in_part(int half, int thread)
+{
+    int warp = thread / 32, lane = thread % 32;
+    if (ROWS_ARE_N) {
+        int line = 16 * warp + lane % 16, piece = 2 * half + lane / 16;
+        return line * 64 + ((piece ^ (line >> 1 & 3)) << 4);
+    }
+    int line = 16 * half + lane / 16 * 8 + lane % 8, piece = 2 * warp + lane / 8 % 2;
+    return line * 128 + ((piece ^ (line & 7)) << 4);
+}
+
+// The tile's place among those of one matrix: blocks of GROUP rows of tiles, walked column by column; and in it that
+// of work-group number `rank` of the cluster.
+__device__ __forceinline__ void place(int tile, int tiles_down, int tiles_across, int rank, int *row, int *column)
+{
+    int whole = GROUP * tiles_across, first = tile / whole * GROUP;
+    int down = min(tiles_down - first, GROUP), within = tile % whole;
+    *row = (first + within % down) * CLUSTER_ROWS + (CLUSTER_ROWS > 1 ? rank : 0);
+    *column = within / down * CLUSTER_COLUMNS + (CLUSTER_COLUMNS > 1 ? rank : 0);
+}

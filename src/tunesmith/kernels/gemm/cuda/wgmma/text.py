@@ -1,0 +1,86 @@
+"""The source: texts that are one C++ file together, behind the instruction for the tile's width, and their macros."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from tunesmith.records import Configuration, Module, ProblemType
+
+from .kinds import Kind
+from .shape import Shape
+
+ARCHITECTURE = "sm_90"
+"""Its `a` features, warp-group products among them, are in no other architecture (PTX ISA, wgmma)."""
+
+TEXTS = ("hardware.cu", "layout.cu", "schedule.cu", "epilogue.cu", "kernel.cu")
+
+
+def module(config: Configuration, problem_type: ProblemType) -> Module:
+    shape = Shape.of(config, problem_type)
+    options = (f"--gpu-architecture={ARCHITECTURE}a", *_macros(config, problem_type, shape))
+    return Module("CUDA", "\n".join((_words(shape), _instruction(shape), *map(text, TEXTS))), ("gemm",), options)
+
+
+@cache
+def text(name: str) -> str:
+    return files(__package__).joinpath("source", name).read_text(encoding="utf-8")
+
+
+def _macros(config: Configuration, problem_type: ProblemType, shape: Shape) -> tuple[str, ...]:
+    fields = problem_type.fields
+    macros = {
+        "ELEMENT_BYTES": shape.kind.bytes,
+        "WARP_GROUPS": shape.warp_groups,
+        "COLUMNS": shape.columns,
+        "STAGES": shape.stages,
+        "GROUP": max(1, config.integer("WorkGroupMapping")),
+        "ROWS_ARE_N": int(shape.rows_are_n),
+        "X_ALONG_K": int(shape.x_along_k),
+        "Y_ALONG_K": int(shape.y_along_k),
+        "OUTPUT_F16": int(shape.dest == "float16"),
+        "OUTPUT_BF16": int(shape.dest == "bfloat16"),
+        "STORE_BY_TMA": int(shape.by_tma),
+        "SPLIT": int(shape.splits),
+        "PROMOTE_EVERY": shape.promote_every,
+        "ADDS_C": int(fields.flag("UseBeta")),
+        "BIAS": int("UseBias" in fields),
+        "ACTIVATION": fields.get("Activation", "none"),
+        "SCALED": int("ScaleAB" in fields),
+        "CLUSTER_ROWS": shape.cluster_rows,
+        "CLUSTER_COLUMNS": shape.cluster_columns,
+    }
+    return tuple(f"-D{name}={value}" for name, value in macros.items())
+
+
+def _words(shape: Shape) -> str:
+    sums = "int" if shape.kind.sums == "s32" else "float"
+    return f"""typedef unsigned long long u64;
+typedef unsigned int u32;
+typedef long long i64;
+typedef {sums} Sum;
+"""
+
+
+def _instruction(shape: Shape) -> str:
+    """`multiply_add(sums, x, y, keep)`: the instruction, whose outputs are COLUMNS / 2 registers of each thread."""
+    kind, columns, count = shape.kind, shape.columns, shape.columns // 2
+    constraint = "+r" if kind.sums == "s32" else "+f"
+    registers = ", ".join(f"%{place}" for place in range(count))
+    outputs = ", ".join(f'"{constraint}"(sums[{place}])' for place in range(count))
+    name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{kind.per_product}.{kind.sums}.{kind.ptx}.{kind.ptx}"
+    flags = ", ".join(("keeps", *_signs_and_transposes(kind, shape)))
+    return f"""__device__ __forceinline__ void multiply_add(Sum (&sums)[{count}], u64 x, u64 y, int keep)
+{{
+    asm volatile("{{ .reg .pred keeps; setp.ne.b32 keeps, %{count + 2}, 0;\\n"
+        "{name} {{{registers}}}, %{count}, %{count + 1}, {flags}; }}"
+        : {outputs} : "l"(x), "l"(y), "r"(keep));
+}}
+"""
+
+
+def _signs_and_transposes(kind: Kind, shape: Shape) -> tuple[str, ...]:
+    """The operands behind the predicate: integers have no signs to change, 16-bit types alone may be transposed."""
+    signs = () if kind.sums == "s32" else ("1", "1")
+    transposes = (str(int(not shape.x_along_k)), str(int(not shape.y_along_k))) if kind.either_way else ()
+    return signs + transposes

@@ -1,0 +1,404 @@
+// What kernels/gemm/cuda/wgmma/source/hardware.cu asks of a Hopper GPU, done by the host: a thread for each
+// work-item, shared memory with its barriers for each work-group, copies and products as PTX ISA describes them.
+//
+// What the hardware does later is done as late as it may be: products when they are waited for, copies to memory when
+// they are. A stage that is given away too early, or a part that is written again too early, gives wrong numbers here
+// too. Written from PTX ISA, not from the kernel: where an element lies is said here a second time.
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hopper_waiting.h"
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __align__(bytes) alignas(bytes)
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define __restrict__ __restrict
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+using std::min;
+
+const int CLUSTER_SIZE = CLUSTER_ROWS * CLUSTER_COLUMNS;
+
+struct Index { int x, y, z; };
+thread_local Index threadIdx, blockIdx;
+Index gridDim;
+
+// ---- a work-group, and its cluster ----
+
+const u32 SHARED_AT = 256; // shared memory begins somewhere: not where tiles must be aligned to
+
+struct Barrier { int arrivals, pending; long bytes; u32 phase; };
+struct Warp {
+    Meeting meeting{32};
+    std::array<u32, 32> rows;
+    std::array<std::array<u32, 4>, 32> registers;
+};
+struct Group {
+    Group(int items, int bytes) : memory(bytes + SHARED_AT, 0xff), all(items)
+    {
+        for (int i = 0; i < items / 128; ++i) warp_groups.emplace_back(128);
+        for (int i = 0; i < items / 32; ++i) warps.emplace_back();
+    }
+    std::atomic<int> running{0};
+    std::vector<unsigned char> memory;
+    std::map<u32, Barrier> barriers;
+    std::mutex lock;
+    std::condition_variable changed;
+    Meeting all;
+    std::deque<Meeting> warp_groups;
+    std::vector<Group *> cluster;
+    Meeting *meeting_of_cluster = nullptr;
+    std::deque<Warp> warps;
+
+    unsigned char *at(u32 address, u32 bytes)
+    {
+        check(address >= SHARED_AT && address + bytes <= memory.size(), "an address outside of shared memory");
+        return memory.data() + address;
+    }
+    void settle(Barrier &barrier)
+    {
+        check(barrier.pending >= 0, "more arrivals at a barrier than it was made for");
+        if (barrier.pending || barrier.bytes) return;
+        barrier.phase ^= 1;
+        barrier.pending = barrier.arrivals;
+        changed.notify_all();
+    }
+};
+thread_local Group *here;
+
+void __syncthreads() { here->all.meet("all work-items"); }
+u32 address_of(void *) { return SHARED_AT; }
+
+// Pieces of 16 bytes change places by the bits above: 128 bytes by three of them, 64 by two.
+u32 swizzled(u32 address, int mode)
+{
+    const u32 bits = mode == 3 ? 7 : mode == 2 ? 3 : 0;
+    return address ^ ((address >> 7 & bits) << 4);
+}
+
+// ---- barriers ----
+
+void make_barrier(u32 barrier, u32 arrivals)
+{
+    check(barrier % 8 == 0, "a barrier that is not aligned");
+    here->at(barrier, 8);
+    here->barriers[barrier] = {(int)arrivals, (int)arrivals, 0, 0};
+}
+void show_barriers() {}
+void change(Group *group, u32 barrier, int arrivals, long bytes)
+{
+    check(group->running > 0, "a work-group of the cluster has ended");
+    std::lock_guard<std::mutex> held(group->lock);
+    check(group->barriers.count(barrier), "a barrier that was never made");
+    Barrier &one = group->barriers[barrier];
+    one.pending -= arrivals;
+    one.bytes += bytes;
+    group->settle(one);
+}
+void expect_bytes(u32 barrier, u32 bytes) { change(here, barrier, 1, bytes); }
+void arrive(u32 barrier) { change(here, barrier, 1, 0); }
+void arrive_at(u32 barrier, u32 rank) { change(here->cluster.at(rank), barrier, 1, 0); }
+u32 rank_in_cluster() { return blockIdx.x % here->cluster.size(); }
+void meet_cluster() { here->meeting_of_cluster->meet("a cluster"); }
+void wait_for(u32 barrier, u32 phase)
+{
+    std::unique_lock<std::mutex> held(here->lock);
+    check(here->barriers.count(barrier), "a barrier that was never made");
+    Barrier &one = here->barriers[barrier];
+    wait_until(held, here->changed, "a barrier's phase", [&] { return (one.phase & 1) != phase; });
+}
+
+thread_local bool hidden_from_copies;
+void show_to_copies() { hidden_from_copies = false; }
+void meet_warp_group(int group)
+{
+    check(group == threadIdx.x / 128, "a meeting of another warp group");
+    check(!hidden_from_copies, "what a thread wrote was not shown to copies before it met the others");
+    here->warp_groups[group].meet("a warp group");
+}
+
+// ---- copies: a box of a view, innermost dimension first ----
+
+struct __align__(64) TensorMap { u64 words[16]; };
+struct View {
+    unsigned char *address;
+    u64 size, extents[3], strides[3], box[3];
+    int mode;
+    explicit View(const TensorMap &map)
+        : address((unsigned char *)map.words[0]), size(map.words[1]),
+          extents{map.words[2], map.words[3], map.words[4]}, strides{map.words[1], map.words[5], map.words[6]},
+          box{map.words[7], map.words[8], map.words[9]}, mode((int)map.words[10])
+    {
+        check((u64)address % 16 == 0 && strides[1] % 16 == 0 && strides[2] % 16 == 0, "a view that is not aligned");
+        check(std::max({box[0], box[1], box[2]}) <= 256, "a box of more than 256 elements");
+        check(box[0] * size <= (mode == 3 ? 128 : 64), "a box that is wider than what is swizzled");
+        check(extents[0] && extents[1] && extents[2], "a view of nothing");
+    }
+    u64 bytes() const { return size * box[0] * box[1] * box[2]; }
+    // Calls `with` for each element of the box whose row is inside the view: where it is in shared memory and in
+    // memory, and its place in the row; `without` for the others.
+    template <class With, class Without>
+    void each(Group *group, u32 shared, int x, int y, int z, With with, Without without) const
+    {
+        check(shared % (mode == 3 ? 1024 : 512) == 0, "a box that is not aligned in shared memory");
+        for (u64 line = 0; line < box[1]; ++line)
+            for (u64 i = 0; i < box[0]; ++i) {
+                u32 at = swizzled(shared + (u32)((line * box[0] + i) * size), mode);
+                unsigned char *target = group->at(at, (u32)size);
+                u64 place = x + i, row = y + line, matrix = z;
+                if (row >= extents[1] || matrix >= extents[2]) without(target);
+                else with(target, address + place * size + row * strides[1] + matrix * strides[2], place);
+            }
+    }
+};
+
+void fetch_for(Group *group, u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
+{
+    View view(*map);
+    auto zero = [&](unsigned char *shared) { memset(shared, 0, view.size); };
+    auto copy = [&](unsigned char *shared, unsigned char *element, u64 place) {
+        if (place < view.extents[0]) memcpy(shared, element, view.size);
+        else zero(shared);
+    };
+    view.each(group, to, x, y, z, copy, zero);
+    change(group, barrier, 0, -(long)view.bytes());
+}
+void fetch(u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
+{
+    fetch_for(here, to, map, barrier, x, y, z);
+}
+void fetch_for_both(u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
+{
+    check(here->cluster.size() == 2, "a copy to two work-groups outside of a cluster of two");
+    for (Group *group : here->cluster) fetch_for(group, to, map, barrier, x, y, z);
+}
+
+thread_local std::deque<std::function<void()>> puts_under_way;
+void put(const TensorMap *map, u32 from, int x, int y, int z)
+{
+    puts_under_way.push_back([=] {
+        View view(*map);
+        // As seen on an H200: the last 16 bytes of a row are written whole.
+        u64 row_ends = (view.extents[0] * view.size + 15) / 16 * 16;
+        auto copy = [&](unsigned char *shared, unsigned char *element, u64 place) {
+            if (place * view.size < row_ends) memcpy(element, shared, view.size);
+        };
+        view.each(here, from, x, y, z, copy, [](unsigned char *) {});
+    });
+}
+void carry_out_puts(size_t left)
+{
+    while (puts_under_way.size() > left) {
+        puts_under_way.front()();
+        puts_under_way.pop_front();
+    }
+}
+template <int LEFT> void wait_until_read() { carry_out_puts(LEFT); }
+void wait_until_written() { carry_out_puts(0); }
+
+// Thread i of a warp holds, of each matrix, columns 2 (i % 4) and the next of row i / 4, and names row i % 8 of
+// matrix i / 8.
+void store_four(u32 row, std::array<u32, 4> registers, bool transposed)
+{
+    int lane = threadIdx.x % 32;
+    Warp &warp = here->warps[threadIdx.x / 32];
+    warp.rows[lane] = row;
+    warp.registers[lane] = registers;
+    warp.meeting.meet("a warp");
+    check(row % 16 == 0, "a row of a matrix that is not aligned");
+    for (int i = 0; i < 8; ++i) {
+        int from_row = transposed ? i : lane % 8, from_column = transposed ? lane % 8 : i;
+        u32 both = warp.registers[from_row * 4 + from_column / 2][lane / 8];
+        uint16_t element = from_column % 2 ? both >> 16 : both & 0xffff;
+        memcpy(here->at(row + 2 * i, 2), &element, 2);
+    }
+    hidden_from_copies = true;
+    warp.meeting.meet("a warp");
+}
+void store_matrices(u32 row, u32 a, u32 b, u32 c, u32 d) { store_four(row, {a, b, c, d}, false); }
+void store_transposed(u32 row, u32 a, u32 b, u32 c, u32 d) { store_four(row, {a, b, c, d}, true); }
+
+// ---- numbers ----
+
+float power_of_2(float x) { return exp2f(x); }
+float reciprocal(float x) { return 1 / x; }
+float from_bits(u32 bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+u32 to_bits(float x)
+{
+    u32 bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+float of_float8(unsigned char bits, int fraction_bits, int bias)
+{
+    int fraction = bits & ((1 << fraction_bits) - 1), exponent = (bits & 0x7f) >> fraction_bits;
+    float size = exponent ? std::ldexp(1.0f + std::ldexp((float)fraction, -fraction_bits), exponent - bias)
+                          : std::ldexp((float)fraction, 1 - bias - fraction_bits);
+    return bits & 0x80 ? -size : size;
+}
+template <class Bits> Bits bits_at(const unsigned char *at)
+{
+    Bits bits;
+    memcpy(&bits, at, sizeof bits);
+    return bits;
+}
+template <int BYTES> struct Wide { static const int bytes = BYTES; };
+struct f16 : Wide<2> { static float read(const unsigned char *at) { return _cvtsh_ss(bits_at<uint16_t>(at)); } };
+struct bf16 : Wide<2> {
+    static float read(const unsigned char *at) { return from_bits((u32)bits_at<uint16_t>(at) << 16); }
+};
+struct e4m3 : Wide<1> { static float read(const unsigned char *at) { return of_float8(*at, 3, 7); } };
+struct e5m2 : Wide<1> { static float read(const unsigned char *at) { return of_float8(*at, 2, 15); } };
+struct s8 : Wide<1> { static int read(const unsigned char *at) { return (signed char)*at; } };
+struct tf32 : Wide<4> {
+    static float read(const unsigned char *at) { return from_bits(bits_at<u32>(at) & 0xffffe000); }
+};
+
+#if OUTPUT_BF16
+float widened(unsigned short x) { return from_bits((u32)x << 16); }
+u32 half_of(float x) { u32 bits = to_bits(x); return (bits + 0x7fff + (bits >> 16 & 1)) >> 16; }
+u32 packed(float low, float high) { return half_of(low) | half_of(high) << 16; }
+#elif OUTPUT_F16
+float widened(unsigned short x) { return _cvtsh_ss(x); }
+u32 packed(float low, float high) { return _cvtss_sh(low, 0) | (u32)_cvtss_sh(high, 0) << 16; }
+#endif
+
+// ---- products ----
+
+// Row (or column) `side` and step `k` of an operand: along K groups of 8 rows of 128 bytes; transposed groups of 8
+// steps of K, 64 elements each, and boxes of 64.
+template <class Kind, bool TRANSPOSED> const unsigned char *element_of(u64 descriptor, int side, int k)
+{
+    check(descriptor >> 62 == 1, "an operand that is not swizzled over 128 bytes");
+    u32 start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4;
+    u32 stride = (descriptor >> 32 & 0x3fff) << 4, address = start;
+    if (TRANSPOSED) address += side / 64 * leading + side % 64 * Kind::bytes + k / 8 * stride + k % 8 * 128;
+    else address += side / 8 * stride + side % 8 * 128 + k * Kind::bytes;
+    return here->at(swizzled(address, 3), Kind::bytes);
+}
+
+thread_local std::deque<std::vector<std::function<void()>>> under_way;
+thread_local bool products_begun;
+void begin_products()
+{
+    under_way.emplace_back();
+    products_begun = true;
+}
+void end_products() { products_begun = false; }
+template <int LEFT> void wait_for_products()
+{
+    check(!products_begun, "products that were not ended");
+    while (under_way.size() > LEFT) {
+        for (auto &one : under_way.front()) one();
+        under_way.pop_front();
+        // They are the warp group's: done for one of its threads means done for all.
+        here->warp_groups[threadIdx.x / 128].meet("a warp group's products");
+    }
+}
+template <class Kind, int K, bool TRANSPOSED_X, bool TRANSPOSED_Y, class Sum, int COUNT>
+void multiply_add_as(Sum (&sums)[COUNT], u64 x, u64 y, int keep)
+{
+    check(products_begun, "a product outside of a group");
+    under_way.back().push_back([&sums, x, y, keep] {
+        int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+        for (int i = 0; i < COUNT; ++i) {
+            int row = 16 * warp + 8 * (i >> 1 & 1) + lane / 4, column = 8 * (i >> 2) + 2 * (lane & 3) + (i & 1);
+            Sum sum = keep ? sums[i] : 0;
+            for (int k = 0; k < K; ++k)
+                sum += Kind::read(element_of<Kind, TRANSPOSED_X>(x, row, k)) *
+                       Kind::read(element_of<Kind, TRANSPOSED_Y>(y, column, k));
+            sums[i] = sum;
+        }
+    });
+}
+template <int REGISTERS> void take_registers() {}
+template <int REGISTERS> void give_registers() {}
+
+// ---- flags ----
+
+void raise_flag(u32 *flag) { std::atomic_ref<u32>(*flag).store(1, std::memory_order_release); }
+void wait_for_flag(const u32 *flag)
+{
+    auto start = std::chrono::steady_clock::now();
+    while (!std::atomic_ref<u32>(*const_cast<u32 *>(flag)).load(std::memory_order_acquire)) {
+        if (broken) throw std::runtime_error("another thread failed");
+        if (std::chrono::steady_clock::now() - start > PATIENCE) fail("nothing comes: a flag");
+        std::this_thread::yield();
+    }
+}
+
+// ---- a launch: `together` work-groups at a time, in the order of their numbers ----
+
+template <class... T, std::size_t... place>
+const char *launch_each(
+    void (*kernel)(T...), const int *grid, int items, int shared, int together, void **arguments,
+    std::index_sequence<place...>)
+{
+    gridDim = {grid[0], grid[1], grid[2]};
+    broken = false;
+    for (int first = 0; first < grid[0] && !broken; first += together) {
+        std::deque<Group> groups;
+        std::deque<Meeting> clusters;
+        std::vector<std::thread> threads;
+        for (int group = first; group < std::min(first + together, grid[0]); ++group) {
+            groups.emplace_back(items, shared);
+            groups.back().running = items;
+            if (group % CLUSTER_SIZE == CLUSTER_SIZE - 1) {
+                clusters.emplace_back(CLUSTER_SIZE * items);
+                std::vector<Group *> members;
+                for (int i = 0; i < CLUSTER_SIZE; ++i) members.push_back(&groups[groups.size() - CLUSTER_SIZE + i]);
+                for (Group *member : members) {
+                    member->cluster = members;
+                    member->meeting_of_cluster = &clusters.back();
+                }
+            }
+        }
+        for (int group = first; group < first + (int)groups.size(); ++group) {
+            Group *its = &groups[group - first];
+            for (int item = 0; item < items; ++item)
+                threads.emplace_back([=] {
+                    here = its;
+                    threadIdx = {item, 0, 0};
+                    blockIdx = {group, 0, 0};
+                    try {
+                        kernel(*static_cast<std::remove_cv_t<T> *>(arguments[place])...);
+                        check(puts_under_way.empty() && under_way.empty(), "it ends before its copies or products do");
+                    } catch (const std::exception &error) {
+                        std::lock_guard<std::mutex> held(why_lock);
+                        if (!broken.exchange(true)) why = error.what();
+                    }
+                    --its->running;
+                    its->meeting_of_cluster->leave();
+                });
+        }
+        for (auto &one : threads) one.join();
+    }
+    return broken ? why.c_str() : "";
+}
+template <class... T>
+const char *launch(void (*kernel)(T...), const int *grid, int items, int shared, int together, void **arguments)
+{
+    return launch_each(kernel, grid, items, shared, together, arguments, std::index_sequence_for<T...>());
+}

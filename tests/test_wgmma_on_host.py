@@ -1,0 +1,77 @@
+"""The wgmma family's program run by the host, which stands in for a Hopper GPU (`hopper_on_host`): right or wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cuda_runner import H200
+from hopper_on_host import host_library, result_on_host, verify_on_host
+from tunesmith.problems.gemm import GemmOperation
+from wgmma_cases import CASES, FAMILY, QUICK, Case, cases
+
+SHARED = next(case for case in CASES if case.name == "bfloat16, shared by five")
+
+
+@pytest.fixture(scope="module")
+def library_of(tmp_path_factory):
+    """A case's program for the host, compiled once."""
+
+    @cache
+    def of(case_name: str):
+        case = next(case for case in CASES if case.name == case_name)
+        return host_library(FAMILY.modules(case.config, case.problem_type)[0], tmp_path_factory.mktemp("wgmma"))
+
+    return lambda case: of(case.name)
+
+
+@pytest.mark.parametrize("case", cases(QUICK))
+def test_the_program_is_right(case: Case, library_of):
+    """One work-group (or cluster) after the other, so that it also never waits for one that comes later."""
+    assert not list(FAMILY.rejections(case.config, case.problem_type, H200))
+    assert not list(FAMILY.rejections_for(case.config, case.problem, H200))
+    verify_on_host(FAMILY, case.config, case.problem, library_of(case), case.together)
+
+
+def test_sums_do_not_depend_on_who_comes_first(library_of):
+    """A shared tile is added up in the order of K, whoever was there first."""
+    library = library_of(SHARED)
+    inputs = GemmOperation().inputs(SHARED.problem, np.random.default_rng(5))
+    one, all_at_once = (
+        result_on_host(FAMILY, SHARED.config, SHARED.problem, library, inputs, together) for together in (1, 5)
+    )
+    assert (one.view(np.uint16) == all_at_once.view(np.uint16)).all()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("wait_for_products<1>();", "wait_for_products<2>();"),
+        ("wait_until_read<1>();", "wait_until_read<2>();"),
+        ("show_to_copies();", ""),
+        ("share = own.share + 1;", "share = own.share + 2;"),
+        ("piece ^ (line >> 1 & 3)", "piece ^ (line & 3)"),
+        ("PRODUCT_BYTES : PRODUCT_BYTES / ELEMENT_BYTES", "PRODUCT_BYTES / 2 : PRODUCT_BYTES / ELEMENT_BYTES"),
+    ],
+)
+def test_the_nearest_wrong_programs_are_wrong_here_too(right, wrong, tmp_path):
+    """What stands in for the GPU would be worth nothing if it forgave what a GPU does not."""
+    config = SHARED.config | {"Stages": 2}
+    module, _ = FAMILY.modules(config, SHARED.problem_type)
+    assert right in module.text
+    broken = dataclasses.replace(module, text=module.text.replace(right, wrong))
+    library = host_library(broken, tmp_path)
+    operation = GemmOperation()
+    inputs = operation.inputs(SHARED.problem, np.random.default_rng(5))
+    expected = operation.reference(SHARED.problem, inputs)["D"]
+    try:
+        out = result_on_host(FAMILY, config, SHARED.problem, library, inputs)
+    except AssertionError:
+        return
+    m, n = SHARED.sizes[:2]
+    got = out[: SHARED.problem.leading[0] * n].reshape(n, -1)[:, :m].T[..., None].astype(np.float64)
+    assert not (np.abs(got - expected.value) <= expected.bound).all()

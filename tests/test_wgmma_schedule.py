@@ -1,0 +1,165 @@
+"""Who computes what: the device's functions, compiled for the host, and the schedule that reports and models use."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from cuda_runner import H200
+from tunesmith.kernels.gemm import stream_k
+from tunesmith.kernels.gemm.cuda.wgmma.schedule import Schedule
+from tunesmith.kernels.gemm.cuda.wgmma.shape import Shape
+from tunesmith.kernels.gemm.cuda.wgmma.text import text
+from tunesmith.problems.gemm import Gemm
+from wgmma_cases import FAMILY, config, kind, problem
+
+WALK = """
+#define __device__
+#define __forceinline__ inline
+#define SPLIT 1
+inline int min(int a, int b) { return a < b ? a : b; }
+"""
+ENTRY = """
+extern "C" int segments(const int *numbers, int group, int groups, int *out)
+{
+    Schedule of = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+    Walk walk = walk_of(of, group, groups);
+    Segment now;
+    int count = 0;
+    for (; next(of, groups, walk, now); ++count) {
+        out[4 * count] = now.tile;
+        out[4 * count + 1] = now.begin;
+        out[4 * count + 2] = now.end;
+        out[4 * count + 3] = now.share;
+    }
+    return count;
+}
+extern "C" int start(const int *numbers, int share)
+{
+    Schedule of = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+    return start_of(of, share);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    compiler = shutil.which("g++")
+    if not compiler:
+        pytest.skip("no g++ here")
+    folder = tmp_path_factory.mktemp("schedule")
+    (folder / "walk.cpp").write_text(WALK + text("schedule.cu") + ENTRY)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "walk.cpp", "-o", "walk.so"], cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "walk.so"))
+
+
+class Walked:
+    """A schedule as the device walks it."""
+
+    def __init__(self, library, schedule: Schedule) -> None:
+        self.schedule, self._library = schedule, library
+        values = (schedule.iterations, schedule.alone, schedule.shares, schedule.stretch, schedule.parts)
+        self._numbers = (ctypes.c_int * 5)(*values)
+
+    def segments(self, group: int) -> list[tuple[int, int, int, int]]:
+        room = np.zeros((4096, 4), np.int32)
+        count = self._library.segments(self._numbers, group, self.schedule.grid, ctypes.c_void_p(room.ctypes.data))
+        return [tuple(map(int, row)) for row in room[:count]]
+
+    def start(self, share: int) -> int:
+        return self._library.start(self._numbers, share)
+
+
+def schedule(m, n, k, **values) -> Schedule:
+    its, chosen = kind(), config(**values)
+    gemm = Gemm.of(problem(m, n, 1, k, problem_type=its))
+    return Schedule.of(chosen, Shape.of(chosen, its), gemm, H200.compute_units)
+
+
+SIZES = [(1024, 1024, 640), (256, 128, 6400), (2048, 1920, 64), (5000, 3000, 1000), (200, 100, 1)]
+WAYS = [
+    {},
+    {"GlobalSplitU": 3},
+    {"GlobalSplitU": 16},
+    {"StreamKGrid": 7},
+    {"StreamKGrid": 132},
+    {"StreamKGrid": 50, "StreamKFullTiles": 1},
+    {"StreamKGrid": 50, "StreamKFullTiles": 9},
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_iteration_is_computed_once_and_nobody_waits_forever(library, way, size):
+    made = schedule(*size, **way)
+    walked = Walked(library, made)
+    computed = np.zeros(
+        (made.alone + made.shares // made.parts * made.stretch // made.iterations, made.iterations), int
+    )
+    left = {group: walked.segments(group) for group in range(made.grid)}
+    for tile, begin, end, _ in itertools.chain(*left.values()):
+        computed[tile, begin:end] += 1
+    assert (computed == 1).all()
+    one_after_the_other = made.shares <= made.grid
+    done: dict[int, int] = {}
+    while any(left.values()):
+        before = sum(map(len, left.values()))
+        for segments in left.values():
+            while segments and waits_for(walked, segments[0]) <= done.keys():
+                tile, begin, _, share = segments.pop(0)
+                if begin > 0:
+                    assert share not in done, "a place for sums is written twice"
+                    done[share] = tile
+            assert not (one_after_the_other and segments)
+        assert sum(map(len, left.values())) < before
+
+
+def waits_for(walked: Walked, segment: tuple[int, int, int, int]) -> set[int]:
+    """The shares whose sums the segment's work-group adds to its own."""
+    tile, begin, end, share = segment
+    made = walked.schedule
+    if begin > 0 or end == made.iterations:
+        return set()
+    stop = (tile - made.alone + 1) * made.iterations
+    others = {other for other in range(share + 1, made.shares) if walked.start(other) < stop}
+    assert others
+    return others
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("way", [way for way in WAYS if "StreamKGrid" in way])
+def test_the_shares_are_those_of_stream_k(library, way, size):
+    """The last share is the first work-group's; whole tiles are dealt alike."""
+    made = schedule(*size, **way)
+    walked = Walked(library, made)
+    tiles = -(-size[1] // 128) * -(-size[0] // 256)
+    known = stream_k.Schedule.two_tile(tiles, made.iterations, made.grid, way.get("StreamKFullTiles", 0))
+    for group in range(made.grid):
+        mine = [(tile, begin, end) for tile, begin, end, _ in walked.segments(group)]
+        whole = [(one.tile, one.begin, one.end) for one in known.segments(group) if one.tile < known.alone]
+        mirrored = known.segments(made.grid - 1 - group)
+        assert mine == whole + [(one.tile, one.begin, one.end) for one in mirrored if one.tile >= known.alone]
+
+
+@pytest.mark.parametrize("splits", [2, 3, 5])
+def test_parts_of_split_k_are_whole_and_as_equal_as_can_be(library, splits):
+    made = schedule(1000, 1000, 64 * 16, GlobalSplitU=splits)
+    walked = Walked(library, made)
+    known = stream_k.Schedule(made.shares // splits, made.iterations, made.grid, splits=splits)
+    found = {(tile, begin, end) for group in range(made.grid) for tile, begin, end, _ in walked.segments(group)}
+    assert found == {(tile, *known.part(part)) for tile in range(known.tiles) for part in range(splits)}
+
+
+def test_flags_are_lowered_before_every_launch():
+    """Whatever was left in the workspace."""
+    its = kind()
+    plan = FAMILY.plan(config(StreamKGrid=132), problem(1000, 1000, 1, 4096, problem_type=its), H200)
+    zero, launch = plan.steps
+    assert (zero.operand, zero.offset, zero.size) == ("", 0, 132 * 2 * 4)
+    assert launch.grid == (132, 1, 1)
+    assert plan.workspace_bytes >= zero.size + 132 * 128 * 256 * 4

@@ -1,0 +1,135 @@
+"""What the tests of the wgmma family run: each type, layout, epilogue, way to store and to split, on odd sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from cuda_runner import configuration
+from tunesmith.kernels import KERNELS
+from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.records import Configuration, Problem, ProblemType
+
+FAMILY = KERNELS["CudaWgmmaGemm"]
+LAYOUTS = {"nn": (False, False), "nt": (False, True), "tn": (True, False), "tt": (True, True)}
+TILES = {"WarpGroups": 1, "InstructionColumns": 64}
+
+
+def kind(data_type: str = "h", layout: str = "tn", **more) -> ProblemType:
+    transpose_a, transpose_b = LAYOUTS[layout]
+    return gemm_type(data_type, transpose_a=transpose_a, transpose_b=transpose_b, batched=True, **more)
+
+
+def config(problem_type: ProblemType | None = None, **values) -> Configuration:
+    return configuration(FAMILY, problem_type or kind(), **values)
+
+
+def problem(*sizes: int, problem_type: ProblemType | None = None, pad: int = 0, multiple: int = 8) -> Problem:
+    """Leading dimensions are multiples, as TMA needs them of 16 bytes, and beyond the sizes by `pad`."""
+    problem_type = problem_type or kind()
+    least = [value for _, value in GemmOperation().leading(problem_type, sizes)]
+    leading = tuple(-(-value // multiple) * multiple + pad for value in least)
+    integers = problem_type.fields.word("DataType") == "i8"
+    scalars = {"alpha": 2.0, "beta": 3.0} if integers else {"alpha": 1.5, "beta": 0.5}
+    return Problem(problem_type, sizes, leading, Configuration(scalars))
+
+
+@dataclass(frozen=True)
+class Case:
+    """`type` and `values` as `kind` and `config` take them; M, N, batch and K; what D's leading dimension is beyond M
+    where TMA does not write it, and those of A and B, where TMA does not fetch them as they are."""
+
+    name: str
+    type: dict
+    values: dict
+    sizes: tuple[int, int, int, int] = (136, 77, 2, 200)
+    odd_ldd: int = 0
+    together: int = 1
+    odd_strides: int = 0
+
+    @property
+    def problem_type(self) -> ProblemType:
+        return kind(**self.type)
+
+    @property
+    def config(self) -> Configuration:
+        return config(self.problem_type, **TILES | self.values)
+
+    @property
+    def problem(self) -> Problem:
+        asked = problem(*self.sizes, problem_type=self.problem_type, pad=16, multiple=16)
+        ldd, ldc, lda, ldb = asked.leading
+        odd = (lda + self.odd_strides, ldb + 2 * self.odd_strides)
+        return Problem(asked.type, asked.sizes, (self.sizes[0] + self.odd_ldd or ldd, ldc, *odd), asked.scalars)
+
+
+DIRECT = {"StorePath": "Direct"}
+CASES = [
+    Case("half, every tile alone", {}, {}),
+    Case("half, N first, rows along M", {"layout": "nn", "bias": True, "activation": "silu"}, {"RowsAlong": "M"}),
+    Case("half, cut in three", {"layout": "nt"}, {"GlobalSplitU": 3, "WarpGroups": 2}, (72, 130, 1, 500)),
+    Case("half, two stages", {"layout": "tt"}, {"WarpGroups": 3, "Stages": 2, "RowsAlong": "M", "WorkGroupMapping": 2}),
+    Case("half, written directly", {"use_beta": False}, DIRECT | {"InstructionColumns": 96}, (75, 77, 2, 100), 2),
+    Case("half to single", {"dest": "s", "layout": "nt"}, DIRECT | {"RowsAlong": "M"}, (75, 77, 2, 100), 3),
+    Case(
+        "bfloat16, shared by five",
+        {"data_type": "b", "bias": True, "activation": "gelu"},
+        {"StreamKGrid": 5, "Stages": 3},
+        (136, 200, 1, 600),
+    ),
+    Case(
+        "bfloat16, odd strides, cut in two",
+        {"data_type": "b", "layout": "tt"},
+        DIRECT | {"GlobalSplitU": 2},
+        odd_strides=1,
+    ),
+    Case("float8, odd strides", {"data_type": "f8", "scaled": True}, DIRECT, (77, 75, 2, 300), 1, odd_strides=3),
+    Case("bfloat16 to single", {"data_type": "b", "dest": "s", "bias": True}, DIRECT, (75, 77, 1, 100), 1),
+    Case("float8", {"data_type": "f8", "scaled": True}, {"InstructionColumns": 96}, (80, 77, 1, 700)),
+    Case(
+        "float8, cut in two",
+        {"data_type": "b8", "scaled": True, "dest": "s", "activation": "gelu"},
+        DIRECT | {"PromoteEvery": 2, "GlobalSplitU": 2, "RowsAlong": "M"},
+        (75, 77, 1, 1000),
+        1,
+    ),
+    Case("float8 to half", {"data_type": "f8", "dest": "h"}, {"PromoteEvery": 0, "WarpGroups": 2}, (80, 77, 1, 300)),
+    Case(
+        "int8, a full wave shared",
+        {"data_type": "i8", "bias": True, "activation": "relu"},
+        {"StreamKGrid": 4, "StreamKFullTiles": 1},
+        (77, 75, 1, 600),
+        2,
+    ),
+    Case("TF32", {"data_type": "s", "tf32": True}, {"RowsAlong": "M", "GlobalSplitU": 2}, (77, 75, 2, 100), 1),
+    Case(
+        "half, two side by side along M",
+        {"bias": True, "activation": "relu"},
+        {"ClusterShape": (2, 1), "StreamKGrid": 4},
+        (200, 136, 1, 300),
+        together=2,
+    ),
+    Case(
+        "half, two side by side along N",
+        {"layout": "nt"},
+        {"ClusterShape": (1, 2), "RowsAlong": "M", "WarpGroups": 2},
+        (136, 200, 1, 300),
+        together=2,
+    ),
+]
+QUICK = (
+    "bfloat16, shared by five",
+    "bfloat16, odd strides, cut in two",
+    "float8, cut in two",
+    "half, two side by side along N",
+)
+"""Cases that between them run most of the code."""
+
+
+def cases(thorough_but=tuple(case.name for case in CASES)):
+    """As parameters of a test; all but those named are thorough."""
+    return [
+        pytest.param(case, id=case.name, marks=() if case.name in thorough_but else pytest.mark.thorough)
+        for case in CASES
+    ]
