@@ -18,6 +18,8 @@ KERNELS: Registry[Kernel] = Registry(
         "CudaSimtGemm": "tunesmith.kernels.gemm.cuda.simt:CudaSimtGemm",
         "CudaWgmmaGemm": "tunesmith.kernels.gemm.cuda.wgmma:CudaWgmmaGemm",
         "TritonTmaGemm": "tunesmith.kernels.gemm.triton.tma:TritonTmaGemm",
+        "TritonGemm": "tunesmith.kernels.gemm.triton.dense:TritonGemm",
+        "TritonGemv": "tunesmith.kernels.gemm.triton.gemv:TritonGemv",
         "VendorBlas": "tunesmith.kernels.vendor:VendorBlas",
         "PortBlasGemm": "tunesmith.kernels.gemm.portblas:PortBlasGemm",
         "PortBlasCuda": "tunesmith.kernels.gemm.portblas:PortBlasCuda",

@@ -55,7 +55,8 @@ PRECISION = Parameter(
     "tf32x3",
     ("tf32x3", "ieee"),
     "How float32 products are made: tf32x3 by tensor cores, three products of halves of the operands, about as exact "
-    "as float32; ieee by plain multiply-adds. (tf32 alone keeps 11 bits, which is not a float32 GEMM.)",
+    "as float32; ieee by plain multiply-adds. tf32 makes one product, of 11 bits of each operand, which is no float32 "
+    "GEMM: some families have it for types that permit it (F32XdlMathOp: x).",
 )
 
 

@@ -1,0 +1,88 @@
+"""GEMM in Triton for any layout, type and epilogue: data-parallel, persistent, split-K and stream-K."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunesmith.kernels._base import Kernel
+from tunesmith.kernels.gemm.parameters import STREAM_GRID
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Module,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    Target,
+    UserError,
+    Value,
+)
+from tunesmith.spaces import Space
+
+from . import _guess, _launches
+from . import _rules as rules
+from . import parameters as p
+from ._shape import Shape, typed
+
+
+class TritonGemm(Kernel):
+    """D = activation(alpha op(A) op(B) + bias) + beta C, one macro tile at a time by `tl.dot`.
+
+    Four schedules of the same loop. TMA descriptors where strides allow them, else loads by the work-items, which take
+    any size and stride. Sums over a part of K are added in a fixed order, so that results repeat bit by bit.
+    """
+
+    name, operation, language, named_by = "TritonGemm", "GEMM", "Triton", p.SCHEDULE.name
+
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
+        return Space(p.DENSE)
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        shape, kind = Shape.of(config), typed(problem_type)
+        yield from rules.wrong_device_or_type(kind, shape.precision, target)
+        yield from rules.wrong_shape(shape, kind, target)
+        yield from rules.wrong_schedule(shape)
+        yield from rules.wrong_copy_engine(shape, target)
+        yield from rules.wrong_specialization(shape, target)
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        gemm, shape = Gemm.of(problem), Shape.of(config)
+        groups = max(shape.tiles(gemm) * shape.splits, shape.grid)
+        yield from rules.wrong_launch(problem, groups, shape.workspace(gemm), target)
+        yield from rules.wrong_alignment(shape, gemm)
+        if shape.splits_k:
+            yield from rules.wrong_batch(gemm)
+        if shape.splits > shape.iterations(gemm):
+            yield Rejection(
+                "global split", f"{shape.splits} parts of {shape.iterations(gemm)} iterations leave some without work"
+            )
+
+    def rejections_compiled(
+        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    ) -> Iterator[Rejection]:
+        shape = Shape.of(config)
+        yield from rules.useless(facts, shape.warps, target)
+        yield from rules.not_resident(shape, facts, target)
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return _launches.modules(Shape.of(config), typed(problem_type))
+
+    def plan(
+        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
+    ) -> Plan:
+        """Raises UserError for a grid of work-groups that wait for one another and, by `facts`, cannot run at once."""
+        gemm, shape = Gemm.of(problem), Shape.of(config)
+        for refusal in rules.not_resident(shape, facts, target):
+            raise UserError(STREAM_GRID.name, refusal.detail, "give no more than run at once, or 0")
+        if 0 in (gemm.m, gemm.n, gemm.batch):
+            return Plan(())
+        return _launches.plan(shape, gemm, target, {fact.entry: fact for fact in facts})
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        shape = Shape.of(config)
+        return {"MacroTile": (shape.m, shape.n), "DepthU": shape.depth, "NumWarps": shape.warps}
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
+        return _guess.seconds(Shape.of(config), Gemm.of(problem), target)

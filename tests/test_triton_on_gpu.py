@@ -1,0 +1,273 @@
+"""The Triton families on a GPU: every schedule, type, layout and epilogue is right, repeats bit by bit, never hangs."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cuda_runner import configuration, cuda_device, toolchain
+from tunesmith.bench._verify import Case, verify
+from tunesmith.kernels import KERNELS
+from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.records import Configuration, Problem, ProblemType, Target
+
+pytestmark = pytest.mark.gpu
+
+OPERATION = GemmOperation()
+DENSE, GEMV = KERNELS["TritonGemm"], KERNELS["TritonGemv"]
+TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
+MIDDLE = {"MacroTile": (64, 64), "DepthU": 32, "NumWarps": 4, "NumStages": 3, "LoadPath": "Pointer"}
+SCHEDULES = {
+    "data-parallel": {"WorkGroupMapping": 4},
+    "persistent": {"Schedule": "Persistent", "EpilogueSubtile": 2},
+    "flattened": {"Schedule": "Persistent", "FlattenTiles": True},
+    "split-K": {"Schedule": "SplitK", "GlobalSplitU": 4},
+    "stream-K": {"Schedule": "StreamK", "StreamKGrid": 132},
+    "stream-K, a wave more": {"Schedule": "StreamK", "StreamKGrid": 17, "StreamKFullTiles": 1},
+}
+TMA = {"LoadPath": "TMA"}
+TYPES = [
+    ("s", {}, {"InputPrecision": "tf32x3"}),
+    ("s", {}, {"InputPrecision": "ieee"}),
+    ("s", {"tf32": True}, {"InputPrecision": "tf32"}),
+    ("h", {"dest": "s", "activation": "silu"}, {}),
+    ("b", {"bias": True, "activation": "gelu"}, {}),
+    ("b", {"bias": True, "activation": "relu"}, {"MacroTile": (64, 16), "SwapOperands": False}),
+    ("f8", {"scaled": True, "bias": True}, {"DepthU": 64}),
+    ("b8", {"dest": "h"}, {"DepthU": 128}),
+    ("i8", {"bias": True, "activation": "relu"}, {"DepthU": 64}),
+    ("h", {"use_beta": False}, {"StoreVectorWidth": 1}),
+]
+
+
+@cache
+def programs(family: str, config: Configuration, kind: ProblemType):
+    """The programs and what the compiler told, or the first reason why not."""
+    kernel, device = KERNELS[family], cuda_device()
+    if refused := next(kernel.rejections(config, kind, device.target), None):
+        return refused
+    binaries = [toolchain("Triton").compile(module, device.target) for module in kernel.modules(config, kind)]
+    facts = tuple(fact for binary in binaries for fact in binary.facts)
+    if refused := next(kernel.rejections_compiled(config, facts, device.target), None):
+        return refused
+    return [device.load(binary) for binary in binaries], facts
+
+
+def wrong(kernel, config: Configuration, asked: Problem) -> list:
+    """Every check of the problem, as the bench verifies it."""
+    made = programs(kernel.name, config, asked.type)
+    assert isinstance(made, tuple), made
+    target: Target = cuda_device().target
+    found: list[object] = []
+    for check in OPERATION.checks(asked):
+        found += kernel.rejections_for(config, check, target)
+        inputs = OPERATION.inputs(check, np.random.default_rng(7))
+        case = Case(OPERATION.operands(check), inputs, OPERATION.reference(check, inputs))
+        if not found:
+            found += filter(None, [verify(cuda_device(), made[0], kernel.plan(config, check, target, made[1]), case)])
+    return found
+
+
+def problem(kind: ProblemType, *sizes: int, pad: int | None = None) -> Problem:
+    """With `pad`, leading dimensions are multiples of 16 and further apart by it."""
+    least = [value for _, value in OPERATION.leading(kind, sizes)]
+    leading = () if pad is None else tuple(-(-value // 16) * 16 + pad for value in least)
+    whole = kind.fields.word("DataType") == "i8"
+    return Problem(kind, sizes, leading, Configuration({"alpha": 2.0 if whole else 1.5, "beta": 3.0 if whole else 0.5}))
+
+
+def config(kernel, kind: ProblemType, *values) -> Configuration:
+    return configuration(kernel, kind, **{name: value for some in values for name, value in some.items()})
+
+
+def needs_hopper() -> None:
+    if cuda_device().target.architecture != "sm_90":
+        pytest.skip("needs a GPU of the Hopper generation")
+
+
+@pytest.mark.parametrize("path", [{}, TMA], ids=["pointer", "TMA"])
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_every_schedule_is_right_in_every_layout(transposes, name, path):
+    if path:
+        needs_hopper()
+    kind = gemm_type("h", transpose_a=transposes[0], transpose_b=transposes[1], batched=True)
+    chosen = config(DENSE, kind, MIDDLE, SCHEDULES[name], path)
+    for sizes, pad in (((133, 77, 3, 1013), 16), ((1, 1, 1, 200), 0), ((520, 390, 1, 129), 0)):
+        assert wrong(DENSE, chosen, problem(kind, *sizes, pad=pad)) == []
+
+
+@pytest.mark.parametrize("name", ["data-parallel", "split-K", "stream-K"])
+@pytest.mark.parametrize(("data_type", "more", "values"), TYPES)
+def test_every_type_and_epilogue_is_right(data_type, more, values, name):
+    for transposes, path in (((True, False), TMA), ((False, True), {})):
+        if path:
+            needs_hopper()
+        kind = gemm_type(data_type, transpose_a=transposes[0], transpose_b=transposes[1], **more)
+        chosen = config(DENSE, kind, MIDDLE, SCHEDULES[name], path, values)
+        assert wrong(DENSE, chosen, problem(kind, 261, 135, 1027, pad=16)) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"StorePath": "TMA", "Schedule": "Persistent", "FlattenTiles": True, **TMA},
+        {"StorePath": "TMA", "EpilogueSubtile": 2, "SwapOperands": False, **TMA},
+        {"MacroTile": (128, 128), "WarpSpecialize": True, "StoreVectorWidth": 8, **TMA},
+        {"MacroTile": (128, 128), "WarpSpecialize": True, "StoreVectorWidth": 8, "Schedule": "Persistent", **TMA},
+        {"MacroTile": (128, 256), "NumWarps": 8, "DepthU": 64, "StoreVectorWidth": 8, "Schedule": "Persistent", **TMA},
+        {"GlobalReadVectorWidth": 8, "StoreVectorWidth": 8},
+    ],
+    ids=str,
+)
+def test_the_way_of_loads_and_stores_does_not_change_what_is_computed(values):
+    needs_hopper()
+    kind = gemm_type("b", transpose_a=True, transpose_b=False, bias=True)
+    chosen = config(DENSE, kind, MIDDLE, values)
+    made = programs(DENSE.name, chosen, kind) if not values.get("WarpSpecialize") else _specialized(chosen, kind)
+    assert isinstance(made, tuple), made
+    assert wrong(DENSE, chosen, problem(kind, 648, 390, 1032, pad=16)) == []
+
+
+def _specialized(chosen, kind):
+    """Triton's pass is young: 3.9 refuses what 3.6 compiles."""
+    from tunesmith.toolchains import CompileError
+
+    try:
+        return programs(DENSE.name, chosen, kind)
+    except CompileError as refused:
+        pytest.skip(f"this Triton does not specialise warps here: {refused.reason}")
+
+
+def test_sums_over_nothing_are_beta_c():
+    for name, data_type in itertools.product(SCHEDULES, ("s", "i8")):
+        if name != "split-K":  # K is too short to be split
+            kind = gemm_type(data_type, bias=True)
+            assert wrong(DENSE, config(DENSE, kind, MIDDLE, SCHEDULES[name]), problem(kind, 70, 65, 0)) == []
+
+
+@pytest.mark.parametrize("along", ["M", "N"])
+@pytest.mark.parametrize(("data_type", "more", "values"), TYPES)
+def test_a_matrix_times_a_vector_is_right(data_type, more, values, along):
+    for transposes, splits in itertools.product(TRANSPOSES, (1, 5)):
+        kind = gemm_type(data_type, transpose_a=transposes[0], transpose_b=transposes[1], batched=True, **more)
+        sizes = (1037, 1, 2, 2049) if along == "M" else (1, 1037, 2, 2049)
+        chosen = config(GEMV, kind, {"GemvAlong": along, "GlobalSplitU": splits, "NumWarps": 4})
+        assert wrong(GEMV, chosen, problem(kind, *sizes, pad=16)) == []
+
+
+@pytest.mark.slow
+def test_random_configurations_are_rejected_or_right():
+    """40 configurations, 12 random problems each; odd sizes and strides."""
+    random = np.random.default_rng(11)
+    ran = 0
+    for _ in range(40):
+        data_type, more, values = TYPES[random.integers(len(TYPES))]
+        kind = gemm_type(data_type, transpose_a=bool(random.integers(2)), transpose_b=bool(random.integers(2)), **more)
+        drawn = {
+            "MacroTile": tuple(int(2 ** random.integers(4, 8)) for _ in range(2)),
+            "SwapOperands": bool(random.integers(2)),
+            "EpilogueSubtile": int(2 ** random.integers(2)),
+            "WorkGroupMapping": int(random.integers(1, 9)),
+        }
+        schedule = SCHEDULES[str(random.choice(list(SCHEDULES)))]
+        chosen = config(DENSE, kind, MIDDLE, values, schedule, drawn)
+        if not isinstance(programs(DENSE.name, chosen, kind), tuple):
+            continue
+        for _ in range(12):
+            sizes = [int(2 ** random.uniform(0, 10.5)) for _ in range(3)]
+            asked = problem(kind, *sizes, pad=int(random.integers(3)) or None)
+            if not list(DENSE.rejections_for(chosen, asked, cuda_device().target)):
+                ran += 1
+                assert wrong(DENSE, chosen, asked) == [], (chosen, asked)
+    assert ran > 200
+
+
+@pytest.mark.thorough
+def test_offsets_beyond_two_to_the_31_are_right():
+    """Rows of A 2^26 elements apart: the last one begins at element 2.6e9."""
+    kind = gemm_type("i8", transpose_a=True, transpose_b=False)
+    asked = Problem(kind, (40, 24, 64), (40, 40, 2**26, 64), Configuration({"alpha": 1.0, "beta": 0.0}))
+    for path in ({}, TMA):
+        assert wrong(DENSE, config(DENSE, kind, MIDDLE, path), asked) == []
+
+
+# --- the same bits each time, and no hang ----------------------------------------------------------------------------
+
+
+class Running:
+    """A plan bound to memory of its own on a stream of its own."""
+
+    def __init__(self, kernel, chosen: Configuration, asked: Problem) -> None:
+        from tunesmith.devices._cuda_driver import call
+
+        device = cuda_device()
+        loaded, facts = programs(kernel.name, chosen, asked.type)
+        plan = kernel.plan(chosen, asked, device.target, facts)
+        self._call, self.stream = call, call("cuStreamCreate", 1)
+        self.size = (
+            OPERATION.operands(asked)[3].storage_elements * np.dtype(OPERATION.operands(asked)[3].dtype).itemsize
+        )
+        inputs = OPERATION.inputs(asked, np.random.default_rng(5))
+        self.memory = {name: device.allocate(array.nbytes) for name, array in inputs.items()}
+        for name, array in inputs.items():
+            device.write(self.memory[name], array.view(np.uint8))
+        self.memory["D"] = device.allocate(self.size)
+        self.workspace = device.allocate(plan.workspace_bytes)
+        device.write(self.workspace, np.full(plan.workspace_bytes, 0xFF, np.uint8))
+        with device.on(int(self.stream)):
+            self.prepared = device.prepare(plan, loaded, self.memory, self.workspace)
+
+    def synchronize(self) -> None:
+        self._call("cuStreamSynchronize", self.stream)
+
+    def result(self) -> bytes:
+        self.synchronize()
+        return cuda_device().read(self.memory["D"], self.size).tobytes()
+
+    def close(self) -> None:
+        cuda_device().release(*self.memory.values(), self.workspace)
+        self._call("cuStreamDestroy", self.stream)
+
+
+@contextmanager
+def running(*wanted):
+    all_ = [Running(*one) for one in wanted]
+    try:
+        yield all_
+    finally:
+        for one in all_:
+            one.close()
+
+
+def long_k(name: str):
+    """Few tiles and a long K, so that all tiles are shared."""
+    kind = gemm_type("h", transpose_a=True, transpose_b=False)
+    return DENSE, config(DENSE, kind, MIDDLE, SCHEDULES[name]), problem(kind, 500, 333, 8111)
+
+
+@pytest.mark.parametrize("name", ["split-K", "stream-K", "stream-K, a wave more"])
+def test_results_repeat_bit_by_bit_beside_other_work(name):
+    with running(long_k(name), long_k("data-parallel")) as (asked, other):
+        asked.prepared.enqueue()
+        first = asked.result()
+        for _ in range(100):
+            other.prepared.enqueue()
+            asked.prepared.enqueue()
+            other.prepared.enqueue()
+            assert asked.result() == first
+
+
+@pytest.mark.parametrize("streams", [1, 2, 8])
+def test_stream_k_does_not_hang_on_several_streams(streams):
+    """Together they want more than fits at once; the test's time limit is what a hang runs into."""
+    with running(*[long_k("stream-K")] * streams) as all_:
+        for _ in range(200):
+            for one in all_:
+                one.prepared.enqueue()
+        results = {one.result() for one in all_}
+    assert len(results) == 1
