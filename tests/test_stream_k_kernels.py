@@ -110,6 +110,31 @@ def test_whole_shares_give_the_bits_of_a_work_group_a_tile(family, values):
 
 
 @pytest.mark.opencl
+@pytest.mark.parametrize("grid", [4, 7, 16, 40])
+@pytest.mark.parametrize(("family", "values"), FAMILIES)
+def test_no_tile_is_split_where_none_is_to_be(family, values, grid):
+    """Whole tiles in waves on any grid, work-groups without one too: the bits of the plain kernel, in one launch."""
+    problem = Problem(NT, (37, 29, 2, 61), (), Configuration({"alpha": 1.5, "beta": -0.5}))
+    plain = verify(family, configured(family, values), problem, seed=5)
+    config = configured(family, values, StreamKGrid=grid, StreamKFullTiles=-1)
+    waves = verify(family, config, problem, seed=5)
+    assert plain.tobytes() == waves.tobytes()
+    (launch,) = family.plan(config, problem, GPU).steps
+    assert launch.grid == (grid, 1, 1)
+
+
+@pytest.mark.parametrize(("family", "values"), FAMILIES)
+def test_a_grid_that_is_left_open_goes_with_no_other_split(family, values):
+    """Legal as it is, and a work-group for each tile where nobody decides."""
+    left_open = configured(family, values, StreamKGrid=-1)
+    assert not list(family.rejections(left_open, NT, GPU))
+    problem = Problem(NT, (37, 29, 1, 61), (), Configuration({"alpha": 1.5, "beta": -0.5}))
+    assert family.plan(left_open, problem, GPU) == family.plan(configured(family, values), problem, GPU)
+    for more in ({"GlobalSplitU": 2}, {"StreamKFullTiles": 1}, {"StreamKFullTiles": -1}):
+        assert [one.reason for one in family.rejections(left_open | more, NT, GPU)] == [Reason.STREAM]
+
+
+@pytest.mark.opencl
 @pytest.mark.parametrize("number", range(6))
 @pytest.mark.parametrize(("family", "values"), FAMILIES)
 def test_random_problems_on_random_grids_are_right(family, values, number):

@@ -62,7 +62,16 @@ def test_the_worked_example(full_tiles, streamed, per_group, extra):
 
 @pytest.mark.parametrize(
     ("tiles", "grid", "full_tiles", "streamed"),
-    [(1001, 100, 0, 1), (1001, 100, 1, 101), (1000, 100, 0, 0), (1000, 100, 1, 100), (7, 100, 0, 7), (7, 100, 3, 7)],
+    [
+        (1001, 100, 0, 1),
+        (1001, 100, 1, 101),
+        (1000, 100, 0, 0),
+        (1000, 100, 1, 100),
+        (7, 100, 0, 7),
+        (7, 100, 3, 7),
+        (1001, 100, -1, 0),
+        (7, 100, -1, 0),
+    ],
 )
 def test_streamed_tiles_are_the_remainder_and_full_waves(tiles, grid, full_tiles, streamed):
     assert streamed_tiles(tiles, grid, full_tiles) == streamed

@@ -15,7 +15,7 @@ from tunesmith.bench import Policy
 from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.opencl import RegisterGemm, TiledGemm
-from tunesmith.models.stream_k import Mode, Room, Subject, Tile, Work
+from tunesmith.models.stream_k import Mode, Room, Subject, Tile, Work, calibration_runs
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
@@ -149,6 +149,17 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
     assert done.ledger.measured == 1
     with Store.read(runs_folder(out) / stream_k_calibrate.STORE) as store:
         assert len(list(store.entries())) == 1
+
+
+def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
+    """Also where a work-group has several tiles, which are else launched with a work-group each."""
+    (kernel,) = asked("s", TileFilter(64, 64), GPU)
+    room = Room(16)
+    for work, choice in calibration_runs(room, kernel.tile.depth):
+        config = kernel.configured(work, choice, capped=True)
+        assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
+        plan = kernel.kernel.plan(config, kernel.problem_of(work), GPU)
+        assert plan.steps[0].grid == (choice.grid, 1, 1)
 
 
 @pytest.mark.opencl

@@ -21,14 +21,17 @@ INTERRUPTED = 130
 def stream_k(
     what: Annotated[
         list[str],
-        typer.Argument(help="Tuning files, data types (s, d), or problem types' names.", show_default=False),
+        typer.Argument(
+            help="Tuning files, data types (s, d, h, b, tf32), or problem types' names.", show_default=False
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The calibration file; what it holds already stays.")],
     tile: Annotated[
         str, typer.Option(help="Only this tile: rows x columns x depth, such as 128x128x64; any depth without it.")
     ] = "",
+    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.", show_default=False)] = "",
     compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep the grid to so many of the device's.", show_default=False)
+        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.", show_default=False)
     ] = None,
     occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
     device: Device = None,
@@ -48,7 +51,7 @@ def stream_k(
 
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
-    task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, compute_units, occupancy)
+    task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with ProgressReport(messages, quiet or as_json) as progress:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("explain",)
+COMMANDS = ("explain", "sweep")
 """Each is a module of this package, `stream_k_` before its name, with a function of that name."""
 
 app = typer.Typer(
@@ -19,4 +19,4 @@ app = typer.Typer(
 
 for _command in COMMANDS:
     _function = getattr(import_module(f"tunesmith.cli.stream_k_{_command}"), _command)
-    app.command(_command, context_settings={"allow_extra_args": True})(_function)
+    app.command(_command, context_settings={"allow_extra_args": _command == "explain"})(_function)

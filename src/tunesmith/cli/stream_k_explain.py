@@ -24,7 +24,9 @@ def explain(
     tile: Annotated[
         str, typer.Option(help="Rows x columns x depth of a macro tile, such as 128x128x64.", show_default=False)
     ],
-    problem_type: Annotated[str, typer.Option("--type", help="A data type (s, d) or a problem type's name.")] = "s",
+    problem_type: Annotated[
+        str, typer.Option("--type", help="A data type (s, d, h, b, tf32) or a problem type's name.")
+    ] = "s",
     calibration: Annotated[
         Path | None, typer.Option(help="What `tunesmith calibrate stream-k` wrote.", show_default=False)
     ] = None,

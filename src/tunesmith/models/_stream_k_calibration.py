@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tunesmith.records import Configuration, Target
+from tunesmith.records import Configuration, ProblemType, Target
 
 from ._stream_k_costs import COSTS, Floats
 from ._stream_k_fit import Fit, fit
@@ -29,11 +29,17 @@ class Cost:
         return self.fitted if self.adjusted is None else self.adjusted
 
 
+def data_type_of(problem_type: ProblemType) -> str:
+    """The letter of the type that products are made in: the operands', or Tensile's x for float32 operands in TF32."""
+    fields = problem_type.fields
+    return "x" if "F32XdlMathOp" in fields else fields.word("DataType")
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What a calibration is of. Two with the same subject are one at two times: driver and compiler may have changed.
 
-    `data_type` is a problem type's letter. `room` belongs to it: with part of a device's multiprocessors it is another.
+    `data_type` is what `data_type_of` says. `room` belongs to it: part of a device's multiprocessors are another one.
     """
 
     api: str

@@ -13,6 +13,7 @@ beginning and an end. Batch counts as tiles.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ START, ITERATION, BUSY, WAVE, TILE, PARTIAL, PEER, MISALIGNED = range(len(COSTS)
 ROUNDING = 1e-9
 """Relative: a difference as small is none."""
 SPLITS = (2, 3, 4, 6, 8, 12, 16)
+"""Parts of K that split-K may have, where the kernel can."""
 
 
 def counts(work: Work, choice: Choice, room: Room) -> Floats:
@@ -82,11 +84,11 @@ def _peers(schedule: Schedule) -> tuple[int, bool]:
 
 
 class Scan:
-    """The model over every grid that fits, all at once. Made for a device and costs; the arrays that depend on them
-    alone are kept."""
+    """The model over every grid that fits, all at once, and over split-K with as many parts as `parts` has. Made for a
+    device and costs; the arrays that depend on them alone are kept."""
 
-    def __init__(self, costs: Floats, room: Room) -> None:
-        self.costs, self.room = costs, room
+    def __init__(self, costs: Floats, room: Room, parts: Sequence[int] = SPLITS) -> None:
+        self.costs, self.room, self._parts = costs, room, tuple(parts)
         grid = np.arange(1.0, room.groups + 1)
         busy = np.minimum(1.0, grid / room.multiprocessors)
         crowd = np.ceil(grid / room.multiprocessors) - 1
@@ -138,7 +140,7 @@ class Scan:
 
     def splits(self, work: Work) -> list[tuple[float, int]]:
         """Expected seconds of split-K for each number of parts that K has iterations for."""
-        return [(self._split(work, parts), parts) for parts in SPLITS if parts <= work.iterations]
+        return [(self._split(work, parts), parts) for parts in self._parts if parts <= work.iterations]
 
     def split(self, work: Work, parts: int) -> Choice:
         return Choice(min(work.tiles * parts, self.room.groups), splits=parts)

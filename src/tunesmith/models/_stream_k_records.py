@@ -8,6 +8,9 @@ from enum import StrEnum
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div, iterations_of
 from tunesmith.records import Configuration
 
+NONE_SPLIT = -1
+"""What StreamKFullTiles is where not even the tiles beyond whole waves are split."""
+
 
 class Mode(StrEnum):
     """How work-groups share the tiles."""
@@ -119,12 +122,18 @@ class Decision:
 
     @property
     def parameters(self) -> Configuration:
-        """The same as launch-time parameters of a GEMM family. Data-parallel is a work-group for each tile."""
+        """The same as parameters of a GEMM family. Data-parallel is a work-group for each tile, except where somebody
+        overrode the grid, and so wants just that one."""
+        if self.overridden:
+            return self.on_grid
         streams = self.mode is Mode.STREAM_K
-        return Configuration(
-            {
-                "StreamKGrid": self.grid if streams else 0,
-                "StreamKFullTiles": self.full_tiles if streams else 0,
-                "GlobalSplitU": self.choice.splits,
-            }
-        )
+        return _parameters(self.grid if streams else 0, self.full_tiles if streams else 0, self.choice.splits)
+
+    @property
+    def on_grid(self) -> Configuration:
+        """The same with no work-group more than the grid has, also where no tile is split: whole tiles in waves."""
+        return _parameters(self.grid, self.full_tiles if self.mode is Mode.STREAM_K else NONE_SPLIT, 1)
+
+
+def _parameters(grid: int, full_tiles: int, splits: int) -> Configuration:
+    return Configuration({"StreamKGrid": grid, "StreamKFullTiles": full_tiles, "GlobalSplitU": splits})

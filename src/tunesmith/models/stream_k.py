@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tunesmith.kernels.gemm.stream_k import streamed_tiles
 from tunesmith.records import Target
 
 from . import _stream_k_portable as portable
 from . import _stream_k_tensile as tensile
-from ._stream_k_calibration import Calibration, Cost, Origin, Subject, merged
-from ._stream_k_costs import COSTS, Scan, counts, row_on
+from ._stream_k_calibration import Calibration, Cost, Origin, Subject, data_type_of, merged
+from ._stream_k_costs import COSTS, SPLITS, Scan, choices_on, counts, row_on
 from ._stream_k_records import Choice, Decision, Mode, Room, Tile, Work
 from ._stream_k_runs import Run, calibration_runs
 from .stream_k_override import Override
 
 __all__ = [
     "COSTS",
+    "SPLITS",
     "Calibrated",
     "Calibration",
     "Calibrations",
@@ -44,6 +46,8 @@ __all__ = [
     "Tile",
     "Work",
     "calibration_runs",
+    "choices_on",
+    "data_type_of",
     "merged",
 ]
 
@@ -79,13 +83,13 @@ class Model(ABC):
 
 
 class Calibrated(Model):
-    """The costs of a calibration over all choices."""
+    """The costs of a calibration over all choices; of split-K, those with as many parts as `parts` has."""
 
     name = "calibrated"
 
-    def __init__(self, calibration: Calibration) -> None:
+    def __init__(self, calibration: Calibration, parts: Sequence[int] = SPLITS) -> None:
         self.calibration, self.room = calibration, calibration.subject.room
-        self._scan, self._doubt = Scan(calibration.values, self.room), calibration.doubt
+        self._scan, self._doubt = Scan(calibration.values, self.room, parts), calibration.doubt
 
     def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> Choice:
         if grid is None and full_tiles is None:
@@ -174,8 +178,18 @@ class Calibrations:
         self._say = say
         self._said: set[str] = set()
 
-    def model(self, target: Target, kernel: str, data_type: str, tile: Tile, room: Room) -> Model:
-        """The calibrated model of this kernel on this device, or the portable one."""
+    def room(self, target: Target, kernel: str, data_type: str, tile: Tile) -> Room:
+        """The whole device, as it was calibrated: where that was done for several, with most work-groups at once."""
+        whole = Room(target.compute_units)
+        wanted = Subject.of(target, kernel, data_type, tile, whole)
+        rooms = [one.room for one in self._known if replace(one, room=whole) == wanted]
+        known = [room for room in rooms if room.multiprocessors == whole.multiprocessors]
+        return max(known, key=lambda room: room.groups, default=whole)
+
+    def model(
+        self, target: Target, kernel: str, data_type: str, tile: Tile, room: Room, parts: Sequence[int] = SPLITS
+    ) -> Model:
+        """The calibrated model of this kernel on this device, or the portable one. `parts` as for `Calibrated`."""
         subject = Subject.of(target, kernel, data_type, tile, room)
         found = self._known.get(subject)
         if found is None:
@@ -183,7 +197,7 @@ class Calibrations:
             return Portable(room)
         if found.origin.driver != target.driver:
             self._once(f"{subject} was calibrated with driver {found.origin.driver}, this is {target.driver}")
-        return Calibrated(found)
+        return Calibrated(found, parts)
 
     def _once(self, sentence: str) -> None:
         if sentence not in self._said:

@@ -41,7 +41,8 @@ _REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
 _MICRO = 1e-6
 
 _HEAD = f"""\
-# What launches of stream-K kernels cost, for `tunesmith stream-k explain` and the library (docs/stream-k.md).
+# What launches of stream-K kernels cost, for `tunesmith stream-k explain` and, beside its logic, for the library
+# (docs/stream-k.md).
 # Times are in microseconds. To put a cost right, write `adjusted: 3.9` beside its `fitted`: it counts instead, and
 # stays when the file is calibrated again.
 {_KEY}: {FORMAT}
@@ -52,6 +53,16 @@ calibrations:
 def dump(calibrations: Iterable[Calibration]) -> str:
     """The text of a file; `read` gives the same calibrations back, to six digits."""
     return _HEAD + "".join(map(_entry, calibrations))
+
+
+def calibration_files(folder: Path) -> list[Path]:
+    """The YAML files of a folder that say they are calibrations."""
+    return sorted(file for file in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if _says_so(file))
+
+
+def _says_so(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return any(line.startswith(_KEY.encode()) for line in opened)
 
 
 def read(path: Path) -> tuple[Calibration, ...]:

@@ -11,6 +11,8 @@ from tunesmith.kernels import Kernel, family_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
 
+from .stream_k_open import OpenGrids, is_open, with_a_grid
+
 
 class FamilyJudge:
     """Legality, derived values and identity of configurations of one problem type on one target.
@@ -18,8 +20,9 @@ class FamilyJudge:
     Everything is asked of the family (DESIGN rule 3) and remembered: the protocol asks the same of many lineages.
     """
 
-    def __init__(self, problem_type: ProblemType, target: Target) -> None:
+    def __init__(self, problem_type: ProblemType, target: Target, grids: OpenGrids | None = None) -> None:
         self.problem_type, self.target = problem_type, target
+        self._grids = grids or OpenGrids(target)
         self._operation = OPERATIONS[problem_type.operation]
         self.rejections = lru_cache(maxsize=None)(self._rejections)
         self.rejections_for = lru_cache(maxsize=None)(self._rejections_for)
@@ -34,6 +37,10 @@ class FamilyJudge:
         known = [parameter.name for parameter in family.space(self.problem_type, self.target)]
         return Solution(self.problem_type, family.name, config.only(known))
 
+    def launched(self, config: Configuration, problem: Problem) -> Solution:
+        """The solution that a configuration means for a problem, with nothing left open (`StreamKGrid: -1`)."""
+        return self._grids.decided(self.solution(config), problem)
+
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         try:
             return self.family(config).derived(config)
@@ -45,7 +52,7 @@ class FamilyJudge:
 
     def guess(self, config: Configuration, problem: Problem) -> float:
         """Seconds that the family expects, infinite where it expects nothing: only to order candidates."""
-        guessed = self.family(config).guess(self.solution(config).configuration, problem, self.target)
+        guessed = self.family(config).guess(self.launched(config, problem).configuration, problem, self.target)
         return math.inf if guessed is None else guessed
 
     def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
@@ -55,10 +62,12 @@ class FamilyJudge:
             return (Rejection("no such kernel", str(error)),)
         if language not in APIS[self.target.api].languages:
             return (Rejection("language", f"{self.target.name} is reached through {self.target.api}, not {language}"),)
-        return tuple(self.family(config).rejections(config, self.problem_type, self.target))
+        return tuple(self.family(config).rejections(with_a_grid(config), self.problem_type, self.target))
 
     def _rejections_for(self, config: Configuration, problem: Problem) -> tuple[Rejection, ...]:
-        return tuple(self.family(config).rejections_for(config, problem, self.target))
+        family, own = self.family(config), self.launched(config, problem)
+        illegal = family.rejections(own.configuration, self.problem_type, self.target) if is_open(config) else ()
+        return (*illegal, *family.rejections_for(own.configuration, problem, self.target))
 
     def _identity(self, config: Configuration) -> str:
         solution = self.solution(config)

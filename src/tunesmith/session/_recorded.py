@@ -150,11 +150,11 @@ class RecordedMeasure:
         """The store's key of a cell."""
         if cell not in self._keys:
             config, problem = cell
-            family, solution, target = self.judge.family(config), self.judge.solution(config), self.judge.target
+            family, solution, target = self.judge.family(config), self.judge.launched(*cell), self.judge.target
             self._keys[cell] = measurement_key(
                 target=target,
                 toolchain=self.toolchain(config),
-                identity=self.judge.identity(config),
+                identity=self.judge.identity(solution.configuration),
                 plan_digest=family.plan(solution.configuration, problem, target).digest(),
                 problem=problem,
                 policy=self.policy.key(),
@@ -226,7 +226,7 @@ class RecordedMeasure:
     def _job(self, cell: Cell) -> Job:
         config, problem = cell
         family, target = self.judge.family(config), self.judge.target
-        own = self.judge.solution(config).configuration
+        own = self.judge.launched(config, problem).configuration
         small = self._operation.small(problem)
         probe = problem if any(family.rejections_for(own, small, target)) else small
 
@@ -248,8 +248,8 @@ class RecordedMeasure:
             Entry(
                 key=self.key(cell),
                 round=round_,
-                identity=self.judge.identity(cell[0]),
-                solution=self.judge.solution(cell[0]),
+                identity=self.judge.identity(self.judge.launched(*cell).configuration),
+                solution=self.judge.launched(*cell),
                 problem=cell[1],
                 target=self.judge.target,
                 toolchain=self.toolchain(cell[0]),

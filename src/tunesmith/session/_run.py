@@ -26,6 +26,7 @@ from ._judge import FamilyJudge
 from ._outputs import group_name, step_record, table_of, write_step
 from ._recorded import Ledger, RecordedMeasure
 from ._watch import watch
+from .stream_k_open import OpenGrids, with_a_grid
 
 STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
 """What lies in a run's folder."""
@@ -112,6 +113,10 @@ class _Session:
     observe: events.Observer
     deadline: float | None
 
+    def __post_init__(self) -> None:
+        places = [self.outcome.folder / LOGIC]
+        self.grids = OpenGrids(self.outcome.target, places, lambda sentence: self.observe(events.Said(sentence)))
+
     def run(self) -> None:
         anchor = Anchor(self.observe)
         for phases in self.file.groups:
@@ -125,7 +130,7 @@ class _Session:
 
     def _group(self, phases: Phases, anchor: Anchor) -> None:
         self.observe(events.GroupBegan(phases.problem_type, phases.group))
-        judge = FamilyJudge(phases.problem_type, self.outcome.target)
+        judge = FamilyJudge(phases.problem_type, self.outcome.target, self.grids)
         measure = RecordedMeasure(
             judge, self.bench, self.store, policy_of(self.file), self.outcome.ledger, self.observe, self.deadline
         )
@@ -218,6 +223,6 @@ def _logic(target: Target, groups: list[Group]) -> Logic:
 
     def runs_anywhere(solution: Solution) -> bool:
         tiny = Problem(solution.type, (1,) * len(solution.type.indices), scalars=next(iter(winners)).scalars)
-        return not any(KERNELS[solution.kernel].rejections_for(solution.configuration, tiny, target))
+        return not any(KERNELS[solution.kernel].rejections_for(with_a_grid(solution.configuration), tiny, target))
 
     return build([group.table for group in groups], origin, winners=winners, general=runs_anywhere)

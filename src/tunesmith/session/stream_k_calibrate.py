@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,23 +9,23 @@ from pathlib import Path
 
 import numpy as np
 
-import tunesmith
-from tunesmith.bench import Bench, Policy, drift
+from tunesmith.bench import Bench, Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k import Calibration, Origin, Room, Run, Subject, calibration_runs, merged
+from tunesmith.models.stream_k import Calibration, Room, Run, Subject, calibration_runs, merged
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.protocol import Cell
-from tunesmith.records import Target, UserError
-from tunesmith.store import RunStart, RunState, Store
+from tunesmith.records import Target
+from tunesmith.store import RunState, Store
 
 from . import events
-from ._booked import booked
+from ._booked import booked, run_start
 from ._health import HealthWatch
 from ._judge import FamilyJudge
 from ._recorded import Ledger, RecordedMeasure, failed
 from ._run import CACHE, STORE
-from .stream_k_kernels import StreamKernel, TileFilter, asked, languages
+from .stream_k_kernels import StreamKernel, TileFilter, asked, is_capped, languages, room_of
+from .stream_k_runs import FirstRun, origin_of
 
 POLICY = Policy(noise=0.01, maximum_samples=60, sampling_seconds=0.2, warm_up_seconds=0.05)
 """Cold, as a product in a program mostly is; about half a second a run with its verification."""
@@ -37,13 +36,15 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTask:
-    """What is to be calibrated: each of `what` is a tuning file, a data type or a problem type's name.
+    """What is to be calibrated: each of `what` is a tuning file, a data type or a problem type's name; `kernel` names a
+    family among several.
 
-    `compute_units` keeps the grid to part of the device; `occupancy` is how many work-groups a multiprocessor holds.
+    `compute_units` keeps every grid to part of the device; `occupancy` is how many work-groups a multiprocessor holds.
     """
 
     what: tuple[str, ...]
     tile: TileFilter | None = None
+    kernel: str = ""
     compute_units: int | None = None
     occupancy: int = 1
 
@@ -87,8 +88,8 @@ def calibrate_stream_k(
     """
     known = read(out) if out.exists() else ()
     target = choose(device, languages=languages())
-    kernels = list(dict.fromkeys(one for word in task.what for one in asked(word, task.tile, target)))
-    room = Room(_units(task, target), task.occupancy)
+    kernels = list(dict.fromkeys(one for word in task.what for one in asked(word, task.tile, target, task.kernel)))
+    room = room_of(target, task.compute_units, task.occupancy)
     outcome = CalibrationOutcome(target, out)
     observe(events.RunBegan(target, len(kernels)))
     watch = HealthWatch(target)
@@ -101,14 +102,14 @@ def calibrate_stream_k(
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     with (
         Store.open(folder / STORE) as store,
-        booked(outcome, store, _start(target), watch),
+        booked(outcome, store, run_start(target), watch),
         Bench(target, POLICY, folder / CACHE, watched) as bench,
     ):
         work = _Calibrator(outcome, room, store, bench, watched, deadline)
         for kernel in kernels:
             work.calibrate(kernel)
             write_atomically(out, dump(merged(known, outcome.made)))
-        work.look_again()
+        outcome.look_at += filter(None, [work.first.again()])
     by_subject = {one.subject: one for one in merged(known, outcome.made)}
     outcome.made = [by_subject[one.subject] for one in outcome.made]
     return outcome
@@ -124,7 +125,7 @@ class _Calibrator:
     bench: Bench
     observe: events.Observer
     deadline: float | None
-    anchor: tuple[RecordedMeasure, Cell] | None = None
+    first: FirstRun = field(default_factory=FirstRun)
 
     def calibrate(self, kernel: StreamKernel) -> None:
         target = self.outcome.target
@@ -140,35 +141,18 @@ class _Calibrator:
         )
         measure.purpose = str(subject)
         runs = self._runs(kernel, measure)
-        origin = Origin(
-            target.driver,
-            measure.toolchain(kernel.configuration),
-            kernel.type.name,
-            kernel.configuration,
-            tunesmith.__version__,
-            time.strftime("%Y-%m-%d"),
-        )
         try:
-            made = Calibration.of(subject, origin, runs, np.random.default_rng(SEED))
+            made = Calibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
         except ValueError as error:
             self.outcome.look_at.append(f"{subject}: {error}; `tunesmith show` on the folder of runs says why")
             return
         self.outcome.made.append(made)
         self.observe(events.Said(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit"))
 
-    def look_again(self) -> None:
-        """The first run once more, when anything new was measured: has the machine changed meanwhile?"""
-        if self.anchor is None or not self.outcome.ledger.measured:
-            return
-        measure, cell = self.anchor
-        first = measure.lookup([cell], racing=False)[cell].estimate
-        now = measure.again(cell, f"anchor/{time.time_ns()}").estimate
-        if first and now and (seen := drift(first, now)).alarm:
-            self.outcome.look_at.append(f"the first run took {seen.ratio:.2f} of its time when measured again")
-
     def _runs(self, kernel: StreamKernel, measure: RecordedMeasure) -> list[Run]:
         planned = calibration_runs(self.room, kernel.tile.depth)
-        cells: list[Cell] = [(kernel.configured(*one), kernel.problem_of(one[0])) for one in planned]
+        capped = is_capped(self.room, self.outcome.target)
+        cells: list[Cell] = [(kernel.configured(*one, capped), kernel.problem_of(one[0])) for one in planned]
         self.observe(events.BatchBegan(measure.purpose, len(cells), len(measure.lookup(cells, racing=False))))
         _screen(measure, cells)
         known = measure.lookup(cells, racing=False)
@@ -178,7 +162,7 @@ class _Calibrator:
             if measurement is None:
                 self.observe(events.Said(f"{cell[1]} does not fit on {self.outcome.target.name}"))
             elif measurement.estimate:
-                self.anchor = self.anchor or (measure, cell)
+                self.first.ran(measure, cell)
                 runs.append(Run(work, choice, measurement.estimate.seconds))
             elif failed(measurement):
                 why = f"{measurement.outcome.value} ({measurement.reason})"
@@ -196,23 +180,3 @@ def _screen(measure: RecordedMeasure, cells: Sequence[Cell]) -> None:
     for problem in dict.fromkeys(problem for _, problem in cells):
         configs = [config for config, its in cells if its == problem]
         measure.screen([configs], [problem], racing=False)
-
-
-def _units(task: CalibrationTask, target: Target) -> int:
-    units = task.compute_units or target.compute_units
-    if units > target.compute_units:
-        what = f"{units} is more than the {target.compute_units} of {target.name}"
-        raise UserError("--compute-units", what, "give fewer, or leave it out")
-    return units
-
-
-def _start(target: Target) -> RunStart:
-    return RunStart(
-        command=tuple(sys.argv),
-        tuning_file="",
-        tuning_file_sha256="",
-        device=target.name,
-        driver=target.driver,
-        selector=target.selector,
-        version=tunesmith.__version__,
-    )

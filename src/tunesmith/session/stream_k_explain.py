@@ -21,6 +21,7 @@ from tunesmith.models.stream_k import (
     Room,
     Tile,
     Work,
+    data_type_of,
 )
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_override import Override
@@ -33,7 +34,7 @@ from ._judge import FamilyJudge
 from ._recorded import Ledger, RecordedMeasure
 from ._run import CACHE, STORE
 from .stream_k_calibrate import POLICY
-from .stream_k_kernels import StreamKernel, TileFilter, asked, languages, type_named
+from .stream_k_kernels import StreamKernel, TileFilter, asked, is_capped, languages, model_parts, type_named
 
 CHOSEN, OVERRIDDEN, PREDICTED, CONSIDERED = "chosen", "overridden", "predicted", "considered"
 
@@ -99,7 +100,8 @@ def explain_stream_k(
     work = place.tile.work(*task.sizes)
     lines = tuple(_lines(work, place.model, override))
     if place.target and place.kernel and task.measure:
-        lines = _measured(lines, place.kernel, place.target, task.sizes, observe)
+        capped = is_capped(place.model.room, place.target)
+        lines = _measured(lines, place.kernel, place.target, capped, task.sizes, observe)
     if isinstance(place.model, Calibrated):
         adjusted = place.model.calibration.adjusted
         said += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
@@ -125,12 +127,16 @@ def _measured(
     lines: Sequence[Line],
     kernel: StreamKernel,
     target: Target,
+    capped: bool,
     sizes: tuple[int, int, int, int],
     observe: events.Observer,
 ) -> tuple[Line, ...]:
     """Every line timed, in alternating blocks; lines that mean the same launch are one."""
     problem, judge = kernel.problem(*sizes), FamilyJudge(kernel.type, target)
-    cells: list[Cell] = [(kernel.configured(one.decision.work, one.decision.choice), problem) for one in lines]
+    cells: list[Cell] = [
+        (kernel.configured(made.work, made.choice, capped or bool(made.overridden)), problem)
+        for made in (line.decision for line in lines)
+    ]
     refused = {cell: (*judge.rejections(cell[0]), *judge.rejections_for(*cell)) for cell in cells}
     configs = dict.fromkeys(config for config, _ in cells if not refused[config, problem])
     with tempfile.TemporaryDirectory() as scratch:
@@ -154,7 +160,8 @@ def _place(task: ExplainTask, said: list[str]) -> _Place:
         target = choose(task.device, languages=languages())
         kernel = asked(task.type, task.tile, target)[0]
         room = Room(task.compute_units or target.compute_units, task.occupancy)
-        model = Calibrations(known, said.append).model(target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
+        subject = (target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
+        model = Calibrations(known, said.append).model(*subject, model_parts(kernel, room, target))
         return _Place(kernel.tile, model, target, kernel)
     if task.calibration:
         one = _only(known, task, task.calibration)
@@ -168,7 +175,7 @@ def _place(task: ExplainTask, said: list[str]) -> _Place:
 
 def _only(known: Sequence[Calibration], task: ExplainTask, path: Path) -> Calibration:
     """The calibration of a file that is meant. Raises UserError where none is, or several are."""
-    letter = type_named(task.type).fields.word("DataType")
+    letter = data_type_of(type_named(task.type))
     found = [one for one in known if task.tile.takes(one.subject.tile) and one.subject.data_type == letter]
     if task.compute_units is not None:
         found = [one for one in found if one.subject.room.multiprocessors == task.compute_units]

@@ -11,20 +11,30 @@ from pathlib import Path
 
 from tunesmith.devices import APIS
 from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families, family_for
-from tunesmith.models.stream_k import Choice, Decision, Tile, Work
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.models.stream_k import SPLITS, Choice, Decision, Room, Tile, Work, data_type_of
+from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured, tile_of
+from tunesmith.problems.gemm import DATA_TYPES, dest_of, gemm_type
 from tunesmith.protocol import Benchmark, Fork, Phases
-from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError
+from tunesmith.records import Configuration, Problem, ProblemType, Solution, Target, UserError
 
 from ._file import read
 
-STREAMS = "StreamKGrid"
-"""The parameter that a family has when it can split tiles by iterations."""
+WORDS = {
+    word: letter for letter, known in DATA_TYPES.items() if known.dest for word in known.words if not word.isdigit()
+}
+"""What a data type may be called, and its letter."""
 
-DATA_TYPES = {"s": "s", "single": "s", "float32": "s", "d": "d", "double": "d", "float64": "d", "h": "h", "half": "h"}
+TF32 = "tf32"
+"""Single precision whose products may be made in TF32."""
 
-_TILE_PARAMETERS = ("WorkGroup", "ThreadTile", "LoopUnroll")
-_PLAIN = Configuration({"StreamKGrid": 0, "StreamKFullTiles": 0, "GlobalSplitU": 1})
+_LETTERS = tuple(dict.fromkeys(WORDS.values()))
+_TILE_PARAMETERS = (
+    ("WorkGroup", "ThreadTile", "LoopUnroll"),
+    ("MacroTile", "DepthU", "NumWarps"),
+    ("WarpGroups", "InstructionColumns", "RowsAlong"),
+)
+"""What makes a macro tile, and what has to go with it: of any family those of one line."""
+_PLAIN, _STREAMED = (Configuration({GRID: grid, FULL_TILES: 0, SPLIT: 1}) for grid in (0, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +48,12 @@ class StreamKernel:
 
     @property
     def data_type(self) -> str:
-        return self.type.fields.word("DataType")
+        return data_type_of(self.type)
 
-    def configured(self, work: Work, choice: Choice) -> Configuration:
-        """The configuration that launches a choice."""
-        return self.configuration | Decision(work, choice, "").parameters
+    def configured(self, work: Work, choice: Choice, capped: bool = False) -> Configuration:
+        """The configuration that launches a choice; `capped`, with no work-group more than its grid has."""
+        decision = Decision(work, choice, "")
+        return configured(self.configuration, decision.on_grid if capped else decision.parameters)
 
     def problem(self, m: int, n: int, batch: int, k: int) -> Problem:
         """Raises UserError for a batch where the type has none."""
@@ -80,64 +91,122 @@ class TileFilter:
         return f"{self.m}x{self.n}" + (f"x{self.depth}" if self.depth else "")
 
 
-def asked(what: str, tile: TileFilter | None, target: Target) -> list[StreamKernel]:
+def room_of(target: Target, compute_units: int | None, occupancy: int) -> Room:
+    """So many of the device's compute units, or all. Raises UserError for more than it has."""
+    units = compute_units or target.compute_units
+    if units > target.compute_units:
+        what = f"{units} is more than the {target.compute_units} of {target.name}"
+        raise UserError("--compute-units", what, "give fewer, or leave it out")
+    return Room(units, occupancy)
+
+
+def is_capped(room: Room, target: Target) -> bool:
+    """Whether part of the device stands for all of it: then no launch may have more work-groups than `room`."""
+    return room.multiprocessors < target.compute_units
+
+
+def model_parts(kernel: StreamKernel, room: Room, target: Target) -> tuple[int, ...]:
+    """The parts of split-K that a model may choose; none where the family has no such thing, or would launch more
+    work-groups than it may."""
+    return SPLITS if SPLIT in kernel.kernel.space(kernel.type) and not is_capped(room, target) else ()
+
+
+def asked(what: str, tile: TileFilter | None, target: Target, kernel: str = "") -> list[StreamKernel]:
     """The kernels that `what` (a tuning file, a data type, a problem type's name) means on a device, one for each tile.
 
-    Of a tuning file, each tile that it forks; of a type, the family's usual tile. With `tile`, that one alone. Raises
-    UserError where there is none.
+    Of a tuning file, each tile that it forks; of a type, the family's usual tile. With `tile` and `kernel` (a family's
+    name), those alone. Raises UserError where there is none.
     """
-    path = Path(what)
-    is_file = path.suffix in (".yaml", ".yml") or path.is_file()
-    kernels = _of_file(path, target) if is_file else _of_type(what, tile, target)
+    is_file = names_file(what)
+    kernels = _of_file(Path(what), target) if is_file else _of_type(type_named(what), tile, target)
     found: dict[tuple[str, ProblemType, Tile], StreamKernel] = {}
     for one in kernels:
-        if tile is None or tile.takes(one.tile):
+        if (tile is None or tile.takes(one.tile)) and kernel in ("", one.kernel.name):
             found.setdefault((one.kernel.name, one.type, one.tile), one)
         if not is_file and found:
             break
     if not found:
-        named = f" with a tile of {tile}" if tile else ""
+        named = (f" by {kernel}" if kernel else "") + (f" with a tile of {tile}" if tile else "")
         remedy = "give a tile that WorkGroup x ThreadTile make, or a tuning file that has it"
         if not tile:
-            remedy = f"give a device that runs {' or '.join(languages())}, and a type or file of a GEMM"
+            able = ", ".join(f"{one.name} ({one.language})" for one in _able())
+            remedy = f"give a device that runs one of {able}, and a type or file of a GEMM"
         raise UserError(what, f"no kernel that splits tiles{named} is legal on {target.name}", remedy)
     return list(found.values())
 
 
+def names_file(what: str) -> bool:
+    return Path(what).suffix in (".yaml", ".yml") or Path(what).is_file()
+
+
+def laid_out(one: StreamKernel, kind: ProblemType, target: Target) -> StreamKernel | None:
+    """The same family and tile for another type, with the same configuration where that is legal; None where nothing
+    is."""
+    tile = TileFilter(one.tile.m, one.tile.n, one.tile.depth)
+    same, others = _legal(one.kernel, kind, one.configuration, target), _of_type(kind, tile, target)
+    alike = (found for found in others if (found.kernel.name, found.tile) == (one.kernel.name, one.tile))
+    return next(itertools.chain(same, alike), None)
+
+
+def in_layout(kind: ProblemType, transpose_a: bool, transpose_b: bool, batched: bool) -> ProblemType:
+    """The type with other transposes, with or without a batch."""
+    fields = kind.fields
+    return gemm_type(
+        fields.word("DataType"),
+        dest=dest_of(kind),
+        tf32="F32XdlMathOp" in fields,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        batched=batched,
+        use_beta=fields.flag("UseBeta"),
+        bias="UseBias" in fields,
+        activation=str(fields.get("Activation", "none")),
+        scaled="ScaleAB" in fields,
+    )
+
+
 def languages() -> tuple[str, ...]:
     """Those of the families that split tiles."""
-    able = (one.language for one in families("GEMM", hidden=False) if STREAMS in one.space(gemm_type()))
-    return tuple(dict.fromkeys(able))
+    return tuple(dict.fromkeys(one.language for one in _able()))
+
+
+def _able() -> list[Kernel]:
+    return [one for one in families("GEMM", hidden=False) if GRID in one.space(gemm_type())]
 
 
 def type_named(what: str) -> ProblemType:
     """The GEMM of a data type, or of a name such as Cijk_Ailk_Bljk_SB. Raises UserError for another word."""
-    if what.lower() in DATA_TYPES:
-        return gemm_type(DATA_TYPES[what.lower()])
-    layouts = itertools.product(*[(False, True)] * 4)
-    types = (
-        gemm_type(letter, transpose_a=a, transpose_b=b, batched=batched, use_beta=beta)
-        for a, b, batched, beta in layouts
-        for letter in sorted(set(DATA_TYPES.values()))
-    )
-    found = next((one for one in types if one.name == what), None)
+    if what.lower() in WORDS:
+        return gemm_type(WORDS[what.lower()])
+    if what.lower() == TF32:
+        return gemm_type("s", tf32=True)
+    found = next((one for one in _named_types() if one.name == what), None)
     if found is None:
-        remedy = f"give a tuning file, one of {', '.join(DATA_TYPES)}, or a name such as Cij_Aik_Bjk_SB"
+        remedy = f"give a tuning file, one of {', '.join((*_LETTERS, TF32))}, or a name such as Cij_Aik_Bjk_SB"
         raise UserError(what, "is no tuning file, data type or problem type", remedy)
     return found
 
 
-def _of_type(what: str, tile: TileFilter | None, target: Target) -> Iterator[StreamKernel]:
+def _named_types() -> Iterator[ProblemType]:
+    """All without an epilogue."""
+    plain = [gemm_type(letter, use_beta=beta) for letter in _LETTERS for beta in (True, False)]
+    tf32 = [gemm_type("s", tf32=True, use_beta=beta) for beta in (True, False)]
+    for kind in (*plain, *tf32):
+        for a, b, batched in itertools.product(*[(False, True)] * 3):
+            yield in_layout(kind, a, b, batched)
+
+
+def _of_type(kind: ProblemType, tile: TileFilter | None, target: Target) -> Iterator[StreamKernel]:
     """The families in the form that suits the device, first with their defaults, then with whatever makes the tile."""
-    kind = type_named(what)
     able = [one for one in families("GEMM", hidden=False) if _streams(one, kind, target)]
     for kernel in sorted(able, key=lambda one: one.form.get("LocalMemory", True) != (target.kind == "GPU")):
         space = kernel.space(kind, target)
         yield from _legal(kernel, kind, space.defaults | _PLAIN, target)
-        values = [space[name].values for name in _TILE_PARAMETERS]
-        for chosen in itertools.product(*values) if tile else ():
-            config = space.defaults | _PLAIN | dict(zip(_TILE_PARAMETERS, chosen, strict=True))
-            yield from _legal(kernel, kind, config, target)
+        for names in _TILE_PARAMETERS if tile else ():
+            if all(name in space for name in names):
+                for chosen in itertools.product(*(space[name].values for name in names)):
+                    config = space.defaults | _PLAIN | dict(zip(names, chosen, strict=True))
+                    yield from _legal(kernel, kind, config, target)
 
 
 def _of_file(path: Path, target: Target) -> Iterator[StreamKernel]:
@@ -171,13 +240,10 @@ def _meant(config: Configuration, kind: ProblemType, target: Target) -> Iterator
 
 
 def _streams(kernel: Kernel, kind: ProblemType, target: Target) -> bool:
-    return kernel.language in APIS[target.api].languages and STREAMS in kernel.space(kind, target)
+    return kernel.language in APIS[target.api].languages and GRID in kernel.space(kind, target)
 
 
 def _legal(kernel: Kernel, kind: ProblemType, config: Configuration, target: Target) -> Iterator[StreamKernel]:
     """The kernel, where it can run with a grid."""
-    if any(kernel.rejections(config | {STREAMS: 1}, kind, target)):
-        return
-    derived = Configuration(kernel.derived(config))
-    m, n = derived.integers("MacroTile")
-    yield StreamKernel(kernel, kind, config, Tile(m, n, derived.integer("DepthU")))
+    if not any(kernel.rejections(configured(config, _STREAMED), kind, target)):
+        yield StreamKernel(kernel, kind, config, tile_of(Solution(kind, kernel.name, config)))

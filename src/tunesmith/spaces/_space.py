@@ -21,7 +21,8 @@ class Parameter:
     """A name, the default, the values that make sense, and what it means.
 
     `values` are what documentation and searches list; `accepts` decides what a tuning file may say:
-    "positive integer", "natural number", "truth value", "one of the values", "list of N positive integers".
+    "positive integer", "natural number", "natural number or -1", "truth value", "one of the values", "list of N
+    positive integers".
     """
 
     name: str
@@ -72,6 +73,7 @@ _CHECKS = {
     "truth value": _truth,
     "positive integer": lambda parameter, value: value if _is_integer(value, 1) else None,
     "natural number": lambda parameter, value: value if _is_integer(value, 0) else None,
+    "natural number or -1": lambda parameter, value: value if _is_integer(value, -1) else None,
     "list": _list,
 }
 

@@ -108,20 +108,22 @@ GLOBAL_SPLIT = Parameter(
 STREAM_GRID = Parameter(
     "StreamKGrid",
     0,
-    (0, 16, 32, 64, 128, 256),
+    (0, -1, 16, 32, 64, 128, 256),
     "0: a work-group for each macro tile. Otherwise stream-K on so many work-groups: they take whole tiles in waves, "
     "then split the rest along K evenly, whatever the number of tiles. Sums over part of K go to the workspace; a "
-    "second launch adds them in a fixed order.",
+    "second launch adds them in a fixed order. -1: for each problem when it is launched, with StreamKFullTiles, by "
+    "what stream-K is predicted to cost.",
     When.LAUNCH,
-    accepts="natural number",
+    accepts="natural number or -1",
 )
 STREAM_FULL_TILES = Parameter(
     "StreamKFullTiles",
     0,
-    (0, 1),
-    "How many whole waves of tiles are split along K together with those beyond whole waves (StreamKGrid).",
+    (0, 1, -1),
+    "How many whole waves of tiles are split along K together with those beyond whole waves (StreamKGrid). -1: none is "
+    "split, not even the tiles beyond whole waves.",
     When.LAUNCH,
-    accepts="natural number",
+    accepts="natural number or -1",
 )
 GROUP_MAPPING = Parameter(
     "WorkGroupMapping",

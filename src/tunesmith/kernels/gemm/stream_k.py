@@ -28,9 +28,9 @@ def iterations_of(k: int, depth: int) -> int:
 def streamed_tiles(tiles: int, grid: int, full_tiles: int) -> int:
     """Tiles that are split: those beyond whole waves of the grid, and `full_tiles` whole waves more.
 
-    None where nothing is left beyond whole waves and none are asked for; never more than there are.
+    None where nothing is left beyond whole waves and none are asked for, and with -1; never more than there are.
     """
-    return min(tiles % grid + full_tiles * grid, tiles)
+    return max(0, min(tiles % grid + full_tiles * grid, tiles))
 
 
 @dataclass(frozen=True, slots=True)

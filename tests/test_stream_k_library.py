@@ -1,0 +1,287 @@
+"""Stream-K at run time: what a logic leaves open is decided when a problem is launched, by what is known of the device
+and by what the environment asks for, and the result is right."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from library_fakes import TARGET
+from library_fakes import library as fake_library
+from library_fakes import logic as fake_logic
+from opencl_runner import opencl_device
+from stream_k_fakes import calibration
+from tunesmith.kernels import KERNELS
+from tunesmith.library import Library, load
+from tunesmith.logic import Document, Logic, Named, Origin, Row
+from tunesmith.models.stream_k import Calibrated, Portable, Room, Subject, Tile, data_type_of
+from tunesmith.models.stream_k_file import calibration_files, dump
+from tunesmith.models.stream_k_launch import CALIBRATION, Deciding
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Estimate, Solution, UserError
+from tunesmith.session import tune
+from tunesmith.store import FILE_NAME, Store
+
+FAMILY = KERNELS["RegisterGemm"]
+SMALL = {"WorkGroup": (2, 2, 1), "ThreadTile": (8, 3), "VectorWidth": 4, "LoopUnroll": 4}
+TILE = Tile(16, 6, 4)
+TYPE = gemm_type("s", transpose_b=False)
+MEASURED = (32, 12, 16)
+SIZES = (37, 29, 61)
+"""M, N, K of the kernel's problem: 3 x 5 tiles of 16 iterations."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in ("FULL_TILES", "FIXED_GRID", "CALIBRATION"):
+        monkeypatch.delenv(f"TUNESMITH_STREAMK_{name}", raising=False)
+    return tmp_path
+
+
+def opened(folder: Path, told: list, **tuned) -> Library:
+    """A library whose only solution is tuned so, and won at the measured size."""
+    solution = Solution(TYPE, FAMILY.name, FAMILY.space(TYPE).defaults | SMALL | tuned)
+    row = Row(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
+    device = opencl_device()
+    origin = Origin.of(device.target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
+    made = Logic(Document(origin, TYPE, (Named("S0", solution),), (row,), 0))
+    return Library([(folder / "logic.yaml", made)], device=device, launched=told.append)
+
+
+def multiply(library: Library, sizes: tuple[int, int, int] = SIZES) -> None:
+    """A product of column-major arrays, so that M and N are the kernel's, against NumPy in double precision."""
+    m, n, k = sizes
+    random = np.random.default_rng(sum(sizes))
+    a = np.asfortranarray(random.standard_normal((m, k), np.float32))
+    b = np.asfortranarray(random.standard_normal((k, n), np.float32))
+    out = np.full((m, n), np.nan, np.float32, order="F")
+    library.matmul(a, b, out=out)
+    wide_a, wide_b = a.astype(float), b.astype(float)
+    bound = np.abs(wide_a) @ np.abs(wide_b) * 2 * k**0.5 * np.finfo(np.float32).eps
+    assert (np.abs(out - wide_a @ wide_b) <= bound).all()
+
+
+def launched(told) -> tuple[tuple[int, int, int], int, int]:
+    """The grid of the first launch, and the two parameters."""
+    config = told.solution.configuration
+    return told.plan.steps[0].grid, config["StreamKGrid"], config["StreamKFullTiles"]
+
+
+def room() -> Room:
+    return Room(opencl_device().target.compute_units)
+
+
+def calibrated_on_this_device(peer: float = 1.0, **where):
+    """Made-up costs for the tile of these tests; `peer` seconds for each work-group that meets another in a tile."""
+    target = opencl_device().target
+    subject = Subject.of(target, FAMILY.name, data_type_of(TYPE), TILE, where.get("room", room()))
+    made = calibration(subject.room, subject, driver=target.driver)
+    return replace(made, costs=(*made.costs[:6], replace(made.costs[6], adjusted=peer), made.costs[7]))
+
+
+# --- decided --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.opencl
+def test_what_is_left_open_goes_by_rules_of_thumb_which_is_said_once(folder):
+    told = []
+    with opened(folder, told, StreamKGrid=-1) as library, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for sizes in (SIZES, (16, 6, 4000), MEASURED):
+            multiply(library, sizes)
+    assert [str(one.message).partition(":")[0] for one in warned] == [
+        f"nothing is calibrated for RegisterGemm s 16x6x4 on {opencl_device().target.name}"
+    ]
+    for one in told:
+        m, n, k = one.problem.sizes
+        choice = Portable(room()).choose(TILE.work(m, n, 1, k))
+        assert one.solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
+        assert one.choice.solution.configuration["StreamKGrid"] == -1, "the choice is the logic's"
+
+
+@pytest.mark.opencl
+def test_a_calibration_beside_the_logic_is_asked(folder):
+    """Dear peers leave a long tile to one work-group, which rules of thumb would split."""
+    long = (16, 6, 4000)
+    (folder / "stream_k.yaml").write_text(dump([calibrated_on_this_device(peer=1.0)]))
+    told = []
+    with opened(folder, told, StreamKGrid=-1) as library, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        multiply(library, long)
+    if room().groups > 1:
+        assert Portable(room()).choose(TILE.work(16, 6, 1, 4000)).streamed, "else the test says nothing"
+    assert launched(told[0])[1:] == (0, 0)
+
+
+@pytest.mark.opencl
+def test_a_calibration_that_a_variable_names_goes_before_it(folder, monkeypatch):
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "stream_k.yaml").write_text(dump([calibrated_on_this_device(peer=1.0)]))
+    cheap = calibrated_on_this_device(peer=0.0)
+    (elsewhere / "mine.yaml").write_text(dump([cheap]))
+    monkeypatch.setenv(CALIBRATION, str(elsewhere / "mine.yaml"))
+    told = []
+    with opened(folder, told, StreamKGrid=-1) as library:
+        multiply(library, (16, 6, 4000))
+    choice = Calibrated(cheap, parts=()).choose(TILE.work(16, 6, 1, 4000))
+    assert told[0].solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
+    if room().groups > 1:
+        assert choice.streamed, "else the test says nothing"
+
+
+@pytest.mark.opencl
+def test_a_calibration_of_part_of_the_device_is_another_devices(folder):
+    if room().groups == 1:
+        pytest.skip("a device with one compute unit has no part")
+    (folder / "part.yaml").write_text(dump([calibrated_on_this_device(room=Room(room().groups - 1))]))
+    with opened(folder, [], StreamKGrid=-1) as library, pytest.warns(UserWarning, match="nothing is calibrated"):
+        multiply(library)
+
+
+@pytest.mark.opencl
+def test_a_grid_that_was_measured_stays_at_its_size_alone(folder):
+    told = []
+    (folder / "stream_k.yaml").write_text(dump([calibrated_on_this_device(peer=1.0)]))
+    with opened(folder, told, StreamKGrid=7, StreamKFullTiles=1) as library:
+        multiply(library, MEASURED)
+        multiply(library, (16, 6, 4000))
+    assert launched(told[0]) == ((7, 1, 1), 7, 1)
+    assert launched(told[1])[1:] == (0, 0)
+
+
+@pytest.mark.opencl
+def test_without_a_grid_nothing_is_decided(folder, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "nonsense")
+    told = []
+    with opened(folder, told) as library:
+        multiply(library)
+    assert launched(told[0])[1:] == (0, 0)
+
+
+@pytest.mark.opencl
+@pytest.mark.filterwarnings("ignore:nothing is calibrated")
+def test_a_problem_is_decided_once(folder, monkeypatch):
+    asked = []
+    decide = Deciding.decide
+    monkeypatch.setattr(Deciding, "decide", lambda self, *what: asked.append(what) or decide(self, *what))
+    with opened(folder, [], StreamKGrid=-1) as library:
+        for _ in range(3):
+            multiply(library)
+    assert len(asked) == 1
+
+
+# --- overridden -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.opencl
+@pytest.mark.filterwarnings("ignore:nothing is calibrated")
+@pytest.mark.parametrize("tuned", [-1, 7], ids=["left open", "tuned"])
+@pytest.mark.parametrize("full_tiles", [0, 1, 2])
+def test_variables_change_the_grid_and_the_full_tiles(folder, monkeypatch, tuned, full_tiles):
+    """15 tiles on 6 work-groups: the remainder of 3 is split, alone or with one or two waves."""
+    monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "6")
+    monkeypatch.setenv("TENSILE_STREAMK_FULL_TILES", str(full_tiles))
+    told = []
+    with opened(folder, told, StreamKGrid=tuned) as library:
+        multiply(library)
+        multiply(library, MEASURED)
+    assert launched(told[0]) == ((6, 1, 1), 6, full_tiles)
+    assert launched(told[1])[0] == (6, 1, 1), "also at the size that was measured"
+
+
+@pytest.mark.opencl
+@pytest.mark.filterwarnings("ignore:nothing is calibrated")
+def test_a_grid_alone_is_launched_though_nothing_is_split(folder, monkeypatch):
+    """14 of the last 15 work-groups have a tile: rules of thumb split none, and the grid is 16 all the same."""
+    monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "16")
+    sizes = (16, 6 * 31, 64)
+    assert not Portable(Room(16)).choose(TILE.work(*sizes[:2], 1, 64)).streamed
+    told = []
+    with opened(folder, told, StreamKGrid=-1) as library:
+        multiply(library, sizes)
+    assert launched(told[0]) == ((16, 1, 1), 16, -1)
+    assert len(told[0].plan.steps) == 1, "no sums to add"
+
+
+@pytest.mark.opencl
+def test_a_value_that_means_nothing_stops_the_first_use(folder, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_STREAMK_FULL_TILES", "many")
+    with opened(folder, [], StreamKGrid=-1) as library:
+        for _ in range(2):
+            with pytest.raises(UserError, match="TUNESMITH_STREAMK_FULL_TILES: 'many' is no whole number"):
+                multiply(library)
+
+
+@pytest.mark.opencl
+def test_a_calibration_that_is_not_there_stops_the_first_use(folder, monkeypatch):
+    monkeypatch.setenv(CALIBRATION, str(folder / "gone.yaml"))
+    with opened(folder, [], StreamKGrid=-1) as library, pytest.raises(UserError, match=r"gone\.yaml: .*cannot be read"):
+        multiply(library)
+
+
+# --- tuned ----------------------------------------------------------------------------------------------------------
+
+LEFT_OPEN = """
+GlobalParameters: {WarmUpSeconds: 0.001, SamplingSeconds: 0.005}
+BenchmarkProblems:
+  - - {DataType: s, TransposeB: False}
+    - InitialSolutionParameters:
+        - {LocalMemory: [False], WorkGroup: [[2, 2, 1]], ThreadTile: [[8, 3]], VectorWidth: [4], LoopUnroll: [4]}
+      ForkParameters:
+        - StreamKGrid: [-1]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [16, 6, 4000]
+"""
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:nothing is calibrated")
+def test_a_tuning_file_may_leave_it_open(folder, monkeypatch):
+    """What is measured is what is decided, and the logic leaves it open again."""
+    monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "5")
+    file = folder / "open.yaml"
+    file.write_text(LEFT_OPEN)
+    done = tune(file, folder / "run", device="OpenCL")
+    assert done.look_at == []
+    with Store.read(folder / "run" / FILE_NAME) as store:
+        grids = {entry.solution.configuration["StreamKGrid"] for entry in store.entries()}
+    assert grids == {5}
+    told = []
+    with load(folder / "run", launched=told.append) as library:
+        multiply(library, (16, 6, 4000))
+    assert told[0].choice.solution.configuration["StreamKGrid"] == -1
+    assert launched(told[0])[0] == (5, 1, 1)
+
+
+# --- without a device -----------------------------------------------------------------------------------------------
+
+
+def test_families_that_split_no_tiles_are_left_alone(folder, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "nonsense")
+    with fake_library(fake_logic(gemm_type())) as library:
+        a = np.ones((4, 4), np.float32)
+        assert (library.matmul(a, a) == 4).all()
+
+
+def test_calibrations_are_told_from_other_files(tmp_path):
+    (tmp_path / "a.yaml").write_text("tunesmith-logic: 1\n")
+    (tmp_path / "b.yml").write_text(dump([calibration(Room(8))]))
+    (tmp_path / "c.txt").write_text(dump([calibration(Room(8))]))
+    assert calibration_files(tmp_path) == [tmp_path / "b.yml"]
+
+
+def test_of_several_occupancies_the_largest_is_asked():
+    from tunesmith.models.stream_k import Calibrations
+
+    rooms = [Room(TARGET.compute_units), Room(TARGET.compute_units, 3), Room(TARGET.compute_units, 2), Room(1, 9)]
+    subjects = [Subject.of(TARGET, "SomeGemm", "s", Tile(64, 64, 8), one) for one in rooms]
+    known = Calibrations(calibration(one.room, one) for one in subjects)
+    assert known.room(TARGET, "SomeGemm", "s", Tile(64, 64, 8)) == Room(TARGET.compute_units, 3)
+    assert known.room(TARGET, "SomeGemm", "d", Tile(64, 64, 8)) == Room(TARGET.compute_units)

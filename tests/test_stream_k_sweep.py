@@ -1,0 +1,350 @@
+"""`tunesmith stream-k sweep`: what is tried, how close predictions came, what is learnt, and the whole way on this
+machine's CPU."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from opencl_runner import opencl_device
+from stream_k_fakes import COSTLY, ORIGIN, calibration
+from tunesmith.bench import Policy
+from tunesmith.cli._app import app
+from tunesmith.devices.fake import fake_target
+from tunesmith.kernels import families
+from tunesmith.models._stream_k_costs import counts
+from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Published, Room, Subject, Tile, Work
+from tunesmith.models.stream_k_file import read
+from tunesmith.models.stream_k_launch import GRID
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.records import Estimate, Launch, Problem, UserError
+from tunesmith.session import stream_k_sweep
+from tunesmith.session.stream_k_choices import as_launched, log_spaced, sweep_of, whole_tiles
+from tunesmith.session.stream_k_kernels import TileFilter, asked, is_capped, room_of
+from tunesmith.session.stream_k_plans import Planner
+from tunesmith.session.stream_k_refit import refit
+from tunesmith.session.stream_k_sweep import SweepTask, sweep_stream_k
+from tunesmith.session.stream_k_swept import COLUMNS, Swept, as_csv, misses, scores
+from tunesmith.store import RunState
+
+QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
+GPU = replace(fake_target("GPU"), api="OpenCL", name="a GPU", compute_units=132)
+ROOM = Room(132)
+DEPTH = 64
+
+
+# --- what is tried --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("most", "count"), [(132, 24), (20, 24), (1, 24), (264, 5), (2, 1)])
+def test_grids_are_as_many_as_asked_for_and_reach_both_ends(most, count):
+    grids = log_spaced(most, count)
+    assert len(grids) == min(most, count)
+    assert grids == sorted(set(grids))
+    assert grids[0] == 1
+    assert grids[-1] == most or count == 1
+
+
+def test_every_number_of_split_tiles_is_tried_on_every_grid():
+    work = Work(140, 64, DEPTH)
+    tried = sweep_of(work, ROOM, Choice(132), grids=24, parts=(2, 4), capped=False)
+    for grid in log_spaced(132, 24):
+        if 140 % grid and grid > 20:
+            assert {Choice(grid, 140 % grid), Choice(grid, 140 % grid + grid)} <= set(tried)
+    assert {choice.splits for choice in tried} == {1, 2, 4}
+    assert len(tried) == len(set(tried))
+
+
+def test_what_is_next_to_the_prediction_is_tried_too():
+    work = Work(140, 64, DEPTH)
+    plain = sweep_of(work, ROOM, Choice(132), grids=3, parts=(), capped=False)
+    near = sweep_of(work, ROOM, Choice(97, 43), grids=3, parts=(), capped=False)
+    assert {Choice(grid, 140 - grid) for grid in (96, 97, 98)} <= set(near)
+    assert not {Choice(grid, 140 - grid) for grid in (96, 97, 98)} & set(plain)
+
+
+def test_whole_tiles_are_one_launch_unless_grids_are_capped():
+    work = Work(140, 64, DEPTH)
+    free = sweep_of(work, ROOM, Choice(132), grids=24, parts=(), capped=False)
+    assert [choice for choice in free if not choice.streamed] == [Choice(132)]
+    capped = sweep_of(work, Room(64), Choice(64), grids=24, parts=(), capped=True)
+    assert len([choice for choice in capped if not choice.streamed]) > 5
+    assert max(choice.grid for choice in capped) == 64
+
+
+def test_what_has_no_chance_is_left_out_unless_it_was_predicted():
+    work = Work(1000, 64, DEPTH)
+    tried = sweep_of(work, ROOM, Choice(132, 76), grids=24, parts=(), capped=False)
+    assert min(choice.grid for choice in tried if choice.streamed) > 5
+    assert Choice(3, 1) in sweep_of(work, ROOM, Choice(3, 1), grids=24, parts=(), capped=False)
+
+
+def test_what_is_compared_is_always_tried():
+    models = (Portable(ROOM), Published(ROOM), Calibrated(calibration(ROOM)))
+    for tiles in (1, 2, 131, 133, 264, 5000):
+        for iterations in (1, 2, 1024):
+            work = Work(tiles, iterations, DEPTH)
+            for model in models:
+                choice = model.choose(work)
+                tried = sweep_of(work, ROOM, choice, grids=4, parts=(2, 4), capped=False)
+                assert as_launched(work, choice, ROOM, False) in tried
+                assert whole_tiles(work, ROOM) in tried
+                assert iterations < 4 or {2, 4} <= {one.splits for one in tried}
+
+
+# --- plans ----------------------------------------------------------------------------------------------------------
+
+
+def planner(compute_units=None, known=None):
+    (kernel,) = asked("s", TileFilter(64, 64), GPU)
+    room = room_of(GPU, compute_units, 1)
+    return Planner(kernel, GPU, room, known or Portable(room), grids=4)
+
+
+def test_a_row_major_product_goes_to_the_type_that_computes_it():
+    made = planner().plan(ListedGemm(100, 300, 50, batch=3, trans_b=True))
+    assert made.problem.type == gemm_type("s", transpose_a=True, transpose_b=False, batched=True)
+    assert made.problem.sizes == (300, 100, 3, 50)
+    assert made.work == Work(5 * 2 * 3, 7, 8, batch=3)
+
+
+def test_capped_no_launch_has_more_work_groups_than_the_cap():
+    """Whole tiles go over the grid in waves, and there is no split-K, which would launch all its parts at once."""
+    capped = planner(compute_units=16)
+    assert capped.capped
+    made = capped.plan(ListedGemm(640, 640, 4096))
+    assert made.work.tiles == 100
+    for config in made.configs.values():
+        (kernel,) = asked("s", TileFilter(64, 64), GPU)
+        plan = kernel.kernel.plan(config, made.problem, GPU)
+        assert plan.steps[0].grid[0] * plan.steps[0].grid[1] * plan.steps[0].grid[2] <= 16
+    assert any(not choice.streamed for choice in made.configs)
+
+
+HOPPER = replace(
+    fake_target("GPU"),
+    api="CUDA",
+    name="a Hopper GPU",
+    architecture="sm_90",
+    compute_units=132,
+    local_memory_bytes=232_448,
+    global_memory_bytes=2**37,
+    max_allocation_bytes=2**37,
+)
+ON_CUDA = [one.name for one in families("GEMM") if GRID in one.space(gemm_type("h")) and one.language != "OpenCL"]
+
+
+@pytest.mark.parametrize("name", ON_CUDA)
+@pytest.mark.parametrize("data_type", ["bf16", "h"])
+def test_families_on_cuda_are_swept_alike(name, data_type):
+    """Every way to share tiles is a configuration that the family takes; capped, none has more work-groups."""
+    (kernel,) = asked(data_type, None, HOPPER, name)
+    assert kernel.kernel.name == name
+    for units in (None, 64):
+        made = Planner(kernel, HOPPER, room := room_of(HOPPER, units, 1), Portable(room), grids=8).plan(
+            ListedGemm(3000, 4096, 4096, trans_b=True)
+        )
+        assert set(made.said.values()) <= set(made.configs)
+        modes = {choice.mode for choice in made.configs}
+        assert modes == {Mode.DATA_PARALLEL, Mode.STREAM_K, *([] if units else [Mode.SPLIT_K])}
+        for choice, config in made.configs.items():
+            steps = kernel.kernel.plan(config, made.problem, HOPPER).steps
+            (grid, *_) = (step.grid for step in steps if isinstance(step, Launch))
+            if units or choice.mode is Mode.STREAM_K:
+                assert grid == (choice.grid, 1, 1)
+
+
+def test_the_whole_device_is_not_capped():
+    assert not is_capped(room_of(GPU, None, 2), GPU)
+    assert not is_capped(room_of(GPU, 132, 1), GPU)
+    with pytest.raises(UserError, match="--compute-units: 133 is more than the 132 of a GPU"):
+        room_of(GPU, 133, 1)
+
+
+def test_what_the_library_asks_comes_first_and_all_rivals_after_it():
+    made = planner(known=Calibrated(calibration(ROOM))).plan(ListedGemm(640, 640, 4096))
+    assert list(made.said) == ["calibrated", "portable", "tensile", "tensile, gate lifted", "data-parallel"]
+    assert set(made.said.values()) <= set(made.configs)
+
+
+# --- how close ------------------------------------------------------------------------------------------------------
+
+
+def swept(times, said, tiles=140, iterations=64, tag=""):
+    """Finals with such seconds by choice."""
+    listed = ListedGemm(64 * tiles, 64, iterations * DEPTH, family=tag)
+    finals = {choice: Estimate(t, 0.9 * t, 1.1 * t, 7) for choice, t in times.items()}
+    problem = Problem(gemm_type(transpose_b=False), (64, 64 * tiles, iterations * DEPTH))
+    return Swept(listed, problem, Work(tiles, iterations, DEPTH), said, finals, finals)
+
+
+A, B, C = Choice(132), Choice(132, 8), Choice(132, splits=4)
+
+
+def test_a_way_is_as_good_as_its_geometric_mean_and_its_worst():
+    one = swept({A: 2.0, B: 1.0}, {"portable": B, "data-parallel": A})
+    two = swept({A: 1.0, B: 1.25}, {"portable": B, "data-parallel": A}, tag="two")
+    three = swept({A: 1.0}, {"portable": C, "data-parallel": A})
+    portable, parallel = scores([one, two, three])
+    assert (portable.way, portable.products) == ("portable", 2), "what did not run counts nowhere"
+    assert portable.geomean == pytest.approx(0.8**0.5)
+    assert (portable.worst, portable.worst_at) == (pytest.approx(0.8), two)
+    assert (parallel.products, parallel.worst) == (3, 0.5)
+
+
+def test_the_worst_misses_come_first_and_no_hit_is_one():
+    lost = [swept({A: 1.0, B: 1.0 + place / 10}, {"portable": B}) for place in (1, 3, 0, 2)]
+    assert misses(lost, "portable", 2) == [lost[1], lost[3]]
+    assert misses(lost, "portable", 9) == [lost[1], lost[3], lost[0]]
+    assert misses(lost, "tensile", 9) == []
+
+
+def test_the_table_has_a_line_for_each_choice():
+    text = as_csv([swept({A: 2.0, B: 1.0}, {"portable": B, "tensile": B}, tag="a, b")], 132)
+    header, plain, split = text.splitlines()
+    assert header.split(",") == list(COLUMNS)
+    assert plain.startswith('"a, b",8960,64,4096,1,N,N,')
+    assert plain.endswith(",data-parallel,132,0,0,1,2.0,2.0,1.8,2.2,0.5,")
+    assert split.endswith(",140,64,8,stream-k,132,8,0,1,1.0,1.0,0.9,1.1,1.0,portable; tensile")
+
+
+# --- what is learnt -------------------------------------------------------------------------------------------------
+
+SUBJECT = Subject("OpenCL", "a GPU", "fake", "TiledGemm", "s", Tile(64, 64, DEPTH), ROOM)
+
+
+def slower(factor, room=ROOM):
+    """Finalists on a device that has become slower than the costs of the fakes say."""
+    made = []
+    for tiles in (1, 8, 100, 133, 140, 200, 263):
+        work = Work(tiles, 128, DEPTH)
+        choices = [whole_tiles(work, room), Choice(132, tiles % 132), Choice(132, min(tiles, tiles % 132 + 132))]
+        times = {choice: factor * float(counts(work, choice, room) @ COSTLY) for choice in choices}
+        made.append(swept(times, {"calibrated": choices[0]}, tiles, 128))
+    return made
+
+
+def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right(tmp_path):
+    old, other = calibration(ROOM, SUBJECT), calibration(Room(64))
+    old = replace(old, costs=(*old.costs[:6], replace(old.costs[6], adjusted=1.2e-6), old.costs[7]))
+    path = tmp_path / "calibration.yaml"
+    asking = planner(known=Calibrated(old))
+    made = refit(path, [old, other], SUBJECT, ORIGIN, slower(2.0), asking)
+    assert made.before is old
+    after, kept = read(path)
+    assert kept.subject == other.subject
+    assert after.adjusted == {"peer": pytest.approx(1.2e-6)}
+    assert len(after.runs) > len(old.runs)
+    assert after.values[1] > 1.05 * old.values[1], "an iteration takes longer now"
+    again = refit(path, read(path), SUBJECT, ORIGIN, slower(2.0), asking)
+    assert len(again.after.runs) == len(after.runs), "the same launch is one run, however often it is swept"
+
+
+def test_without_a_calibration_a_refit_makes_the_first_one(tmp_path):
+    made = refit(tmp_path / "c.yaml", (), SUBJECT, ORIGIN, slower(1.0), planner(known=Calibrated(calibration(ROOM))))
+    assert made.before is None
+    assert read(tmp_path / "c.yaml")[0].subject == SUBJECT
+    few = slower(1.0)[:1]
+    with pytest.raises(ValueError, match="cannot be fitted"):
+        refit(tmp_path / "c.yaml", (), SUBJECT, ORIGIN, few, planner(known=Calibrated(calibration(ROOM))))
+
+
+# --- the whole way --------------------------------------------------------------------------------------------------
+
+LIST = """family,m,n,k,batch,trans_a,trans_b
+few,16,16,24,1,N,T
+few,48,32,24,1,N,T
+other,16,48,24,1,N,T
+"""
+"""Three iterations: of split-K, only two parts are a program to compile."""
+
+
+@pytest.fixture
+def products(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_k_sweep, "POLICY", QUICK)
+    path = tmp_path / "list.csv"
+    path.write_text(LIST)
+    return path
+
+
+def sweep(*words):
+    done = CliRunner().invoke(app, ["stream-k", "sweep", *map(str, words), "--tile", "16x16x8", "--grids", "2"])
+    if isinstance(done.exception, UserError):
+        raise done.exception
+    return done
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
+    opencl_device()
+    out = tmp_path / "out"
+    command = (products, "--device", "OpenCL", "-o", out, "--json")
+    stopped = sweep_stream_k(
+        SweepTask(products, tile=TileFilter(16, 16, 8), grids=2), out, device="OpenCL", budget_minutes=1e-6
+    )
+    assert stopped.state is RunState.INTERRUPTED
+    assert stopped.ledger.measured == 1
+
+    first = json.loads(sweep(*command).stdout)
+    assert first["state"] == "finished"
+    assert first["reused"] >= 1
+    assert first["judged"] == "portable"
+    ways = {one["way"]: one for one in first["ways"]}
+    assert ways.keys() == {"portable", "tensile", "tensile, gate lifted", "data-parallel", "best split-K"}
+    assert all(0 < one["worst"] <= one["geomean"] <= 1 for one in ways.values())
+    assert ways["portable"]["products"] == 3
+    assert [one["sizes"] for one in first["swept"]] == [[16, 16, 24], [32, 48, 24], [48, 16, 24]]
+    assert (out / "sweep.csv").read_text().startswith("family,m,n,k")
+    picture = ElementTree.parse(out / "sweep.svg").getroot()
+    rings = [one for one in picture.iter("{http://www.w3.org/2000/svg}circle") if one.get("class") == "ring"]
+    assert len(rings) == 1 + 3, "one in the legend, and each product's choice"
+
+    again = json.loads(sweep(*command, "--refit").stdout)
+    assert again["measured"] == 0
+    assert again["ways"] == first["ways"]
+    assert again["refit"]["scatter_before"] is None
+    assert read(out / "calibration.yaml")[0].subject.tile == Tile(16, 16, 8)
+    learnt = sweep(products, "--device", "OpenCL", "-o", out, "--family", "few", "--quiet")
+    assert learnt.exit_code in (0, 1)
+    assert "best time / time of what was chosen, 2 of 2 products" in learnt.stdout
+    assert "calibrated *" in learnt.stdout
+    assert f"wrote {out / 'sweep.svg'}" in learnt.stdout
+
+
+@pytest.mark.opencl
+def test_on_part_of_the_device_everything_stays_on_it(tmp_path, products):
+    if opencl_device().target.compute_units == 1:
+        pytest.skip("a device with one compute unit has no part")
+    task = SweepTask(products, tile=TileFilter(16, 16, 8), grids=2, compute_units=1, families=("other",))
+    outcome = sweep_stream_k(task, tmp_path / "out", device="OpenCL")
+    assert outcome.room == Room(1)
+    assert len(outcome.swept) == 1
+    assert {choice.grid for one in outcome.swept for choice in one.screened} == {1}
+    assert "best split-K" not in {name for one in outcome.swept for name in one.said}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--family", "wave"), "--family: no product of .* is of the family 'wave'; name one of few, other"),
+        (("--calibration", "nowhere.yaml"), "nowhere.yaml: .*cannot be read"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_measured(tmp_path, products, words, said):
+    with pytest.raises(UserError, match=said):
+        sweep(products, "-o", tmp_path / "out", *words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_with_several_tiles_leaves_open_which_is_meant():
+    from described import EXAMPLES
+
+    kernels = asked(str(EXAMPLES / "wiki.yaml"), None, GPU)
+    with pytest.raises(UserError, match=r"means several kernels: .* name one by --tile and --kernel"):
+        stream_k_sweep._only(kernels, "wiki.yaml")
