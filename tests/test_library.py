@@ -168,11 +168,13 @@ class TestRefusals:
     def test_a_precision_that_was_not_tuned(self):
         self.refused(UserError, "float64.*SB", normal(3, 4, dtype="float64"), normal(4, 5, dtype="float64"))
 
-    def test_beta_where_no_type_has_it(self):
-        with library(logic(gemm_type(use_beta=False))) as lib:
-            close(lib.matmul(normal(2, 3) * 0, normal(3, 2)), np.zeros((2, 2)))
-            with pytest.raises(UserError, match="with beta"):
-                lib.matmul(normal(2, 3), normal(3, 2), c=normal(2, 2), beta=1.0)
+
+def test_beta_where_no_type_has_it_follows_the_product():
+    a, b, c = normal(2, 3), normal(3, 2), normal(2, 2)
+    with library(logic(gemm_type(use_beta=False))) as lib:
+        close(lib.matmul(a, b), a @ b)
+        with pytest.warns(UserWarning, match="after the product comes c,"):
+            close(lib.matmul(a, b, c=c, beta=0.5), a @ b + 0.5 * c)
 
 
 CONFIGS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"LoopUnroll": 16}]

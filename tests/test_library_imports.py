@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,17 @@ def test_importing_the_library_loads_nothing_heavy():
     loaded = _modules_after("import tunesmith.library")
     assert not HEAVY & loaded
     assert not {"pyopencl", "tunesmith.store", "tunesmith.session", "tunesmith.logic.build"} & loaded
+
+
+def test_multiplying_numpys_arrays_loads_no_other_library():
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from library_fakes import TYPES, library, logic, normal
+with library(logic(TYPES[0])) as lib:
+    lib.matmul(normal(3, 4), normal(4, 5))
+"""
+    assert not HEAVY & _modules_after(program)
 
 
 def test_tunesmith_shows_its_public_names():

@@ -102,3 +102,20 @@ def test_the_callers_own_memory_serves_where_the_device_shares_it(target: Target
         close(wide[:, :n], a, b, np.zeros((m, n)), 0.0)
         assert (wide[:, n:] == 5.0).all()
         close(lib.matmul(a, b), a, b, np.zeros((m, n)), 0.0)
+
+
+def test_torch_tensors_and_a_bias_that_follows(target: Target, tmp_path: Path):
+    """On the tensors' own memory, whichever way they lie, with the kernels' own sources."""
+    torch = pytest.importorskip("torch")
+    for transpose_a, transpose_b in itertools.product([False, True], repeat=2):
+        write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b), target, tmp_path)
+    a, b, bias = torch.randn(50, 33), torch.randn(41, 33).mT, torch.randn(41)
+    with tunesmith.load(tmp_path) as lib:
+        out = torch.full((52, 45), 3.0)
+        assert lib.matmul(a, b, out[1:51, 2:43]) is not None
+        close(out[1:51, 2:43].numpy(), a.numpy(), b.numpy(), np.zeros((50, 41)), 0.0)
+        assert float(out.sum() - out[1:51, 2:43].sum()) == pytest.approx(3.0 * (52 * 45 - 50 * 41), rel=1e-4)
+        with pytest.warns(UserWarning, match="after the product comes bias and relu"):
+            found = lib.matmul(a, b, bias=bias, activation="relu")
+        close(lib.matmul(a, b).numpy(), a.numpy(), b.numpy(), np.zeros((50, 41)), 0.0)
+        torch.testing.assert_close(found, torch.relu(a @ b + bias), rtol=1e-4, atol=1e-4)

@@ -11,7 +11,8 @@ import pytest
 from random_reference import OnGpu, StreamingDevice, close, expected
 from tunesmith.devices import cuda
 from tunesmith.library import _random_runner
-from tunesmith.library._random_buffers import Buffer, Stream, buffer_of, stream_of, value_type_of
+from tunesmith.library._memory import Stream, stream_of
+from tunesmith.library._random_buffers import Buffer, buffer_of, value_type_of
 from tunesmith.library._random_position import Position
 from tunesmith.problems.random import GENERATORS, Kind
 from tunesmith.random import Generator

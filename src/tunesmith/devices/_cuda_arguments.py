@@ -34,10 +34,14 @@ ELEMENT_TYPES = {
     "float32": "FLOAT32",
     "float64": "FLOAT64",
     "bfloat16": "BFLOAT16",
+    "float8_e4m3fn": "UINT8",
+    "float8_e5m2": "UINT8",
+    "int8": "UINT8",
 }
-"""NumPy's name of a type to the driver's, `CU_TENSOR_MAP_DATA_TYPE_...`."""
+"""NumPy's name of a type to the driver's, `CU_TENSOR_MAP_DATA_TYPE_...`; copies do not look at what bytes mean."""
 
-ELEMENT_BYTES = {"bfloat16": 2}
+ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+"""Of the types that NumPy itself does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +130,7 @@ class Parameters:
             address += slot
 
         self.pointer = ctypes.addressof(self._addresses)
+
+    def replace(self, place: int, value: bytes) -> None:
+        """Other bytes, as many, for one parameter."""
+        ctypes.memmove(ctypes.addressof(self.words[place]), value, len(value))

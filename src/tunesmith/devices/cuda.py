@@ -36,6 +36,7 @@ from ._cuda_arguments import Convention
 from ._cuda_driver import REMEDY, bindings, call
 from ._cuda_program import Kernel, LoadedModule
 from ._cuda_program import Repeated as Repeated
+from ._cuda_repeated import RepeatedPlan as RepeatedPlan
 from ._cuda_target import cuda_target
 
 ALIGNMENT = 256
@@ -147,6 +148,11 @@ class CudaDevice(Device):
         self.synchronize()
         return host
 
+    def copy(self, source: Memory, target: Memory, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        from_part, to_part = self.view(source, source_offset, size), self.view(target, target_offset, size)
+        if size:
+            call("cuMemcpyDtoDAsync", to_part.address, from_part.address, size, self._stream)
+
     def wrap(self, array: NDArray[Any]) -> None:
         return None
 
@@ -191,6 +197,14 @@ class CudaDevice(Device):
         """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
         repeated.put(numbers)
         repeated.enqueue(self._stream, grid)
+
+    def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
+        """A plan for any stream and any memory of this device; `addresses` are the first ones."""
+        return RepeatedPlan(self._context, plan, programs, addresses)
+
+    def capturing(self) -> bool:
+        """Whether the present stream is recorded into a graph, so that nothing may be allocated or waited for."""
+        return bool(int(call("cuStreamIsCapturing", self._stream)))
 
     def external(self, address: int, size: int) -> Memory:
         """Memory of this GPU that belongs to somebody else, as a buffer."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.devices import APIS, Device, Found, open_device
+from tunesmith.devices.cuda import context_kept
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic, Origin
 from tunesmith.records import ProblemType, Target, UserError
@@ -45,6 +46,21 @@ def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, dict[P
     for logic in own.values():
         _say_if_another_driver(logic.document.origin, device.target)
     return device, own or every
+
+
+def open_gpu(logics: Logics, selector: str) -> tuple[Device, dict[ProblemType, Logic]]:
+    """The GPU that tensors lie on, with the logics made on it. The thread's current context stays what it was. Raises
+    DeviceAbsentError where none was."""
+    with context_kept():
+        device, served = open_for(logics, selector)
+    origins = [logic.document.origin for _, logic in logics]
+    if any(_made_on(origin, device.target) for origin in origins):
+        return device, served
+    device.close()
+    made_on = ", ".join(dict.fromkeys(f"{one.device} ({one.api})" for one in origins))
+    what = f"was made on {made_on}; the tensors lie on {device.target.name} ({selector})"
+    remedy = f"tune on it, or use it there all the same: load(..., device={selector!r})"
+    raise DeviceAbsentError(str(logics[0][0]), what, remedy)
 
 
 def _languages(logic: Logic) -> set[str]:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+import numpy as np
 
 from tunesmith.devices import Device
+from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError
 
+from ._arrays import Array, blank
 from ._call import Call, checked
-from ._device import no_two_alike, open_for
+from ._device import no_two_alike, open_for, open_gpu
+from ._epilogue import finish
+from ._foreign_calls import ForeignCalls
+from ._gpu_call import arguments
 from ._launcher import REMEMBERED, Launched, Launcher
+from ._memory import as_tensor, dtype_name, host_array, on_gpu, torch_of
+from ._recipes import Gpu, unfused, unserved
+from ._torch_calls import TorchCalls
+from ._wanted import Told
 from ._ways import Layout, Way, best_way, bound, layout, take
 
 
@@ -72,6 +83,10 @@ class Library:
         self._lock = threading.RLock()
         self._ways: dict[Layout, Way] = {}
         self._opened: tuple[Launcher, dict[ProblemType, Logic]] | None = None
+        self._gpus: dict[str, Gpu] = {}
+        self._users = Told()
+        self._torch = TorchCalls(self._gpu, self._lock, launched, self._users)
+        self._foreign = ForeignCalls(self._gpu, self._lock, launched)
 
     @property
     def problem_types(self) -> tuple[ProblemType, ...]:
@@ -111,37 +126,77 @@ class Library:
 
     def matmul(
         self,
-        a: ArrayLike,
-        b: ArrayLike,
+        a: Any,
+        b: Any,
+        out: Any = None,
         *,
-        c: ArrayLike | None = None,
+        bias: Any = None,
+        activation: str | None = None,
+        residual: Any = None,
         alpha: float = 1.0,
         beta: float = 0.0,
-        out: NDArray[Any] | None = None,
-    ) -> NDArray[Any]:
-        """alpha a b + beta c for matrices (2-D), or batches of them (3-D; one matrix serves a whole batch).
+        c: Any = None,
+        scale_a: Any = None,
+        scale_b: Any = None,
+        out_dtype: Any = None,
+        stream: Any = None,
+    ) -> Any:
+        """activation(alpha scale_a scale_b a b + bias) + beta c, for matrices (2-D), or batches of them (3-D; one
+        matrix serves a whole batch).
 
-        float32, float64 or float16, in any layout: rows or columns may be contiguous, or lie further apart, and the
-        matrices of a batch one after the other or interleaved; other views are copied, and so are arrays whose
-        transposes or batches no logic was made for. With beta = 0, c is not read. The result is
-        row-major, or `out`, which may be one of the operands. Raises TypeError and ValueError as NumPy does, UserError
-        where no logic serves the data type, and `devices.LaunchError` when the device fails.
+        NumPy arrays, torch tensors, and what has `__cuda_array_interface__` or `__dlpack__`, all on one device: that of
+        the tensors, and for the host's memory the logic's. Rows or columns may be contiguous, or lie further apart;
+        docs/library.md says what is copied, and which data types there are. `bias` has a number for each column of the
+        result, `activation` is "relu", "gelu" or "silu", a `residual` is c with beta = 1, and with beta = 0, c is not
+        read. Scales are numbers, or one float32 on the device. What no logic was made for follows the product, which is
+        said once. The result has `out_dtype` (by default the operands' type; of float8 bfloat16, of int8 int32) and is
+        row-major, or it is `out`, which may be one of the operands.
+
+        On a GPU nothing waits: torch tensors go on torch's current stream, others on `stream`. Raises TypeError and
+        ValueError as NumPy does, UserError where no logic serves the data type, and `devices.LaunchError` when the
+        device fails.
         """
-        with self._lock:
-            call = checked(a, b, c, alpha, beta, out, self._launcher.device.alignment)
-            if 0 in call.sizes:
-                return call.without_product()
-            way = self._way(call)
-            for part in map(call.matrix, range(call.out.shape[0])) if way.one_by_one else (call,):
-                self._launch(part, way)
-            return call.result
+        torch = torch_of(a)
+        if torch is not None and a.is_cuda:
+            if stream is not None:
+                raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
+            call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
+            return self._torch.matmul(torch, *call)
+        if on_gpu(a):
+            call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
+            return self._foreign.matmul(*call, stream)
+        if stream is not None:
+            raise ValueError("a lies on the host; a stream goes with memory of a GPU")
+        made = self._on_host(
+            host_array(a, "a"),
+            host_array(b, "b"),
+            host_array(out, "out"),
+            c=host_array(c, "c"),
+            residual=host_array(residual, "residual"),
+            bias=host_array(bias, "bias"),
+            scales=(host_array(scale_a, "scale_a"), host_array(scale_b, "scale_b")),
+            activation=activation,
+            alpha=alpha,
+            beta=beta,
+            dest="" if out_dtype is None else dtype_name(out_dtype),
+        )
+        if out is not None:
+            return out
+        return made if torch is None else as_tensor(torch, made)
 
     def close(self) -> None:
         """Give programs and memory back, and the device if it was opened here."""
         with self._lock:
-            if self._opened:
-                self._opened[0].close(device=not isinstance(self._asked, Device))
-                self._opened = None
+            launchers = {gpu.launcher for gpu in self._gpus.values()}
+            launchers |= {self._opened[0]} if self._opened else set()
+            self._torch.clear()
+            self._foreign.clear()
+            for gpu in self._gpus.values():
+                gpu.close()
+            for launcher in launchers:
+                launcher.close(device=not isinstance(self._asked, Device))
+            self._gpus.clear()
+            self._opened = None
 
     def __enter__(self) -> Library:
         return self
@@ -149,7 +204,29 @@ class Library:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _way(self, call: Call) -> Way:
+    def _on_host(self, a: Any, b: Any, out: Any, **more: Any) -> Array:
+        """The call on NumPy arrays; torch tensors are such arrays in the same memory."""
+        with self._lock:
+            made = checked(a, b, out, self._launcher.device.alignment, **more)
+            self._compute(made.call)
+            return made.result
+
+    def _compute(self, call: Call[Array]) -> None:
+        if 0 in call.sizes:
+            finish(np.zeros(call.out.shape, call.out.dtype), call)
+            return
+        way = self._way(call)
+        if way.done != call.wanted:
+            rest = unfused(call.wanted, way)
+            self._users.of_what_follows(rest.left, rest.like)
+            product = blank(call.out.shape, call.out.dtype.newbyteorder("="), self._launcher.device.alignment)
+            self._compute(replace(call.only(way.done), out=product))
+            finish(product, call)
+            return
+        for part in map(call.matrix, range(call.out.shape[0])) if way.one_by_one else (call,):
+            self._launch(part, way)
+
+    def _way(self, call: Call[Array]) -> Way:
         """The best way for a call, remembered by its layout."""
         shape = layout(call)
         if shape not in self._ways:
@@ -157,19 +234,42 @@ class Library:
                 self._ways.clear()
             way = best_way(call, self._logics)
             if way is None:
-                raise self._unserved(call)
+                raise unserved(call.wanted, self._logics)
             self._ways[shape] = way
         return self._ways[shape]
 
-    def _launch(self, call: Call, way: Way) -> None:
+    def _launch(self, call: Call[Array], way: Way) -> None:
         made = bound(call, way)
-        reads = {"A": made.a.storage, "B": made.b.storage}
-        if made.c is not None:
-            reads["C"] = made.c.storage
-        told = self._launcher.launch(self._logics[way.type], made.problem, reads, made.d)
+        with _at_home(self._launcher.device):
+            told = self._launcher.launch(self._logics[way.type], made.problem, made.reads, made.d)
         take(made)
         if self._launched:
             self._launched(told)
+
+    def _gpu(self, selector: str) -> Gpu:
+        """The GPU that tensors lie on, opened if need be. Raises UserError where another one was asked for."""
+        if selector not in self._gpus:
+            self._gpus[selector] = self._opened_gpu(selector)
+        return self._gpus[selector]
+
+    def _opened_gpu(self, selector: str) -> Gpu:
+        if self._asked is None and not (self._opened and self._opened[0].device.target.selector == selector):
+            device, logics = open_gpu(self._all, selector)
+            launcher = Launcher(device, self._places)
+        else:
+            with nullcontext() if self._opened or isinstance(self._asked, Device) else context_kept():
+                launcher, logics = self._open()
+        device = launcher.device
+        if not isinstance(device, CudaDevice) or device.target.selector != selector:
+            what = (
+                f"the tensors lie on {selector}, the library works on {device.target.selector} ({device.target.name})"
+            )
+            raise UserError("matmul", what, f"load it with device={selector!r}, or without a device")
+        return Gpu(launcher, device, logics)
+
+    @property
+    def _places(self) -> list[Path]:
+        return [file.parent for file, _ in self._all]
 
     @property
     def _launcher(self) -> Launcher:
@@ -183,13 +283,13 @@ class Library:
         with self._lock:
             if self._opened is None:
                 device, logics = open_for(self._all, self._asked)
-                self._opened = Launcher(device), logics
+                self._opened = Launcher(device, self._places), logics
             return self._opened
 
-    def _unserved(self, call: Call) -> UserError:
-        wanted = call.out.dtype.name + (" with beta" if call.c is not None else "")
-        known = ", ".join(kind.name for kind in self._logics)
-        return UserError("matmul", f"no logic serves {wanted}; there are {known}", "tune a GEMM of that type")
+
+def _at_home(device: Device) -> AbstractContextManager[None]:
+    """On a GPU in the device's own context and on its own stream, whatever the thread did last."""
+    return device.on(None) if isinstance(device, CudaDevice) else nullcontext()
 
 
 def _named(kinds: Collection[ProblemType], name: str) -> ProblemType:

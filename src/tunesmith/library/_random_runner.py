@@ -15,7 +15,8 @@ from tunesmith.kernels.random import COUNT, changed, groups, start_argument
 from tunesmith.problems.random import RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
 
-from ._random_buffers import Buffer, Stream
+from ._memory import Stream
+from ._random_buffers import Buffer
 from ._random_position import Position
 from ._random_programs import Programs, family_on, programs_of, refuse
 from ._random_settings import Settings, Shapes

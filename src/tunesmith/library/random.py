@@ -14,7 +14,8 @@ from tunesmith.logic.random_table import RandomTable
 from tunesmith.problems.random.poisson import LARGEST_MEAN
 from tunesmith.records import LaunchShape, UserError
 
-from ._random_buffers import Buffer, buffer_of, stream_of, value_type_of
+from ._memory import stream_of
+from ._random_buffers import Buffer, buffer_of, value_type_of
 from ._random_position import Position
 from ._random_programs import device_for
 from ._random_runner import Launched, Request, Runner

@@ -1,0 +1,271 @@
+"""A GPU for the tests of `matmul` where there is none: its memory is the host's, its kernels are the reference."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from library_fakes import ORIGIN
+from tunesmith.devices.cuda import CudaDevice, Memory
+from tunesmith.devices.fake import fake_target
+from tunesmith.kernels import KERNELS
+from tunesmith.kernels.fake import FakeGemm
+from tunesmith.library import Library
+from tunesmith.logic import Document, Logic, Named, Row
+from tunesmith.problems.gemm import Gemm, GemmOperation, gemm_type, strided
+from tunesmith.records import (
+    Configuration,
+    Estimate,
+    Launch,
+    Module,
+    OperandArgument,
+    Plan,
+    Problem,
+    ProblemType,
+    ScalarArgument,
+    Solution,
+    TensorMapArgument,
+)
+from tunesmith.spaces import Parameter, Space
+
+WORKSPACE = 4096
+"""Bytes that solutions with a `Workspace` ask for."""
+
+_PROBLEMS: list[Problem] = []
+"""What launches are for: their argument is a place in here."""
+
+_ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+"""Written down once more, so that the library's own are tested against them."""
+
+
+class OnePlan(FakeGemm):
+    """Any GEMM whatever. `Maps`: A comes by a tensor map, so that its address has to be aligned; `Promises`: a compiler
+    was promised that it is."""
+
+    name = "OnePlan"
+
+    def space(self, problem_type, target=None) -> Space:
+        return Space(
+            (
+                Parameter("Maps", False, (False, True), "A comes by a tensor map."),
+                Parameter("Promises", False, (False, True), "Addresses are multiples of 16."),
+                Parameter("Workspace", 0, (0, WORKSPACE), "Bytes."),
+            )
+        )
+
+    def rejections(self, config, problem_type, target) -> Iterator:
+        yield from ()
+
+    def modules(self, config, problem_type) -> tuple[Module, ...]:
+        promises = {"signature": (("a", "*fp32"), ("n", "i32")), "divisible_by_16": ("n", "a")}
+        constants = config | promises if config.flag("Promises") else config
+        return (Module("fake", problem_type.name, ("gemm",), constants=constants),)
+
+    def plan(self, config, problem, target, facts=()) -> Plan:
+        _PROBLEMS.append(problem)
+        operands = [OperandArgument(one.name) for one in GemmOperation().operands(problem)]
+        maps = [TensorMapArgument("A", "float32", (1,), (1,), (1,))] if config.flag("Maps") else []
+        place = ScalarArgument(len(_PROBLEMS) - 1, "int64")
+        launch = Launch(0, "gemm", (1, 1, 1), (1, 1, 1), (place, *operands, *maps))
+        return Plan((launch,), config.integer("Workspace"))
+
+
+KERNELS.add("OnePlan", OnePlan())
+
+
+class HostGpu(CudaDevice):
+    """`log` has the stream, the problem and the workspace of each launch, and what was allocated and loaded."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.target = replace(fake_target("GPU"), selector=f"CUDA:{number}")
+        self.log: list[tuple[object, ...]] = []
+        self.captured: set[int] = set()
+        self._present: int | None = None
+        self._kept: dict[int, np.ndarray] = {}
+
+    @contextlib.contextmanager
+    def on(self, stream):
+        before, self._present = self._present, stream
+        yield
+        self._present = before
+
+    def capturing(self) -> bool:
+        return self._present in self.captured
+
+    def allocate(self, size: int) -> Memory:
+        array = np.zeros(size, np.uint8)
+        self._kept[array.ctypes.data] = array
+        self.log.append(("allocate", size))
+        return Memory(array.ctypes.data, size, owned=True)
+
+    def write(self, buffer, data, offset=0) -> None:
+        self._kept[buffer.address][offset : offset + len(data)] = data
+
+    def release(self, *buffers) -> None:
+        for buffer in buffers:
+            if buffer.owned:
+                del self._kept[buffer.address]
+
+    def load(self, binary):
+        self.log.append(("load", binary.module))
+        return binary
+
+    def close(self) -> None:
+        assert not self._kept, "memory was not given back"
+
+    def repeated_plan(self, plan, programs, addresses):
+        (launch,) = plan.steps
+        return SimpleNamespace(enqueue=lambda stream, at: self._run(launch, stream, at))
+
+    def wrap(self, array) -> Memory:
+        return Memory(array.ctypes.data, array.nbytes, owned=False)
+
+    def prepare(self, plan, programs, operands, workspace):
+        (launch,) = plan.steps
+        addresses = {name: memory.address for name, memory in operands.items()} | {"": 0}
+        return SimpleNamespace(enqueue=lambda: self._run(launch, 0, addresses))
+
+    def synchronize(self) -> None:
+        self.log.append(("wait",))
+
+    def record(self, mark) -> None:
+        self.log.append(("record", self._present))
+
+    def follow(self, mark) -> None:
+        self.log.append(("follow", self._present))
+
+    @property
+    def launches(self) -> list[tuple[object, ...]]:
+        return [entry for entry in self.log if entry[0] == "launch"]
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [entry[2] for entry in self.launches]
+
+    def _run(self, launch: Launch, stream: int, addresses: Mapping[str, int]) -> None:
+        problem = _PROBLEMS[launch.arguments[0].value]
+        self.log.append(("launch", stream, problem, addresses[""]))
+        g = Gemm.of(problem)
+        arrays = {
+            one.name: strided(one, at(addresses[one.name], one.storage_elements, one.dtype), writeable=True)
+            for one in GemmOperation().operands(problem)
+            if one.name != "C" or g.beta
+        }
+        scale = float(arrays["ScaleA"][0] * arrays["ScaleB"][0]) if g.scaled else 1.0
+        a, b = (np.moveaxis(np.atleast_3d(arrays[name].astype(float)), 2, 0) for name in "AB")
+        sums = np.moveaxis(g.alpha * scale * (a @ b), 0, 2).reshape(arrays["D"].shape)
+        bias = arrays["Bias"].astype(float) if g.bias else np.zeros(g.m)
+        sums += bias.reshape((-1,) + (1,) * (sums.ndim - 1))
+        result = _ACTIVATIONS[g.activation](sums)
+        arrays["D"][...] = result + (g.beta * arrays["C"].astype(float) if g.beta else 0)
+
+
+def at(address: int, count: int, dtype: str) -> np.ndarray:
+    """The memory at an address."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8).view(dtype)
+
+
+def logic(kind: ProblemType, *configs: dict[str, object]) -> Logic:
+    """With a size that the first solution won; the last one is the fallback."""
+    configs = configs or ({},)
+    named = tuple(
+        Named(f"S{place}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config)))
+        for place, config in enumerate(configs)
+    )
+    row = Row((64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
+    return Logic(Document(ORIGIN, kind, named, (row,), len(configs) - 1))
+
+
+def every_type(data_type: str = "s", **more: object) -> list[ProblemType]:
+    """All transposes, with and without a batch."""
+    flags = (False, True)
+    return [
+        gemm_type(data_type, transpose_a=a, transpose_b=b, batched=batched, **more)  # type: ignore[arg-type]
+        for a in flags
+        for b in flags
+        for batched in flags
+    ]
+
+
+class Rig:
+    """torch with a GPU that is not there: `on_gpu` makes a tensor that says it lies on it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+        self.stream, self.captures = 7, False
+        self.device = HostGpu()
+        self._torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+        if self._torch:
+            monkeypatch.setattr(self._torch.cuda, "is_current_stream_capturing", lambda: self.captures)
+            monkeypatch.setattr("tunesmith.library._torch_calls.current_handle", lambda _: lambda ordinal: self.stream)
+
+    @property
+    def torch(self):
+        """Skips where it is not installed."""
+        return self._torch or pytest.skip("torch is not installed")
+
+    @cached_property
+    def _kind(self) -> type:
+        class Tensor(self.torch.Tensor):
+            is_cuda, is_cpu = True, False
+
+            def get_device(self):
+                return 0
+
+        return Tensor
+
+    def torch_empty(self, made: list[tuple[int, ...]]) -> None:
+        """From now on `made` has the shape of each tensor that the library makes."""
+        empty = self.torch.empty
+
+        def noted(shape, **options):
+            made.append(shape)
+            return empty(shape, **options)
+
+        self._patch.setattr(self.torch, "empty", noted)
+
+    def library(self, *kinds: ProblemType | Logic, **named) -> Library:
+        logics = [one if isinstance(one, Logic) else logic(one) for one in kinds]
+        files = [Path(f"{place}.yaml") for place, _ in enumerate(logics)]
+        return Library(list(zip(files, logics, strict=True)), device=self.device, **named)
+
+    def on_gpu(self, tensor):
+        return tensor.as_subclass(self._kind)
+
+    def normal(self, *shape: int, dtype: str = "float32"):
+        values = np.random.default_rng(sum(shape)).standard_normal(shape)
+        return self.on_gpu(self.torch.from_numpy(values).to(getattr(self.torch, dtype)))
+
+
+def numbers(tensor) -> np.ndarray:
+    """A tensor's values in double precision."""
+    return tensor.detach().double().numpy()
+
+
+def close(found, wanted, tolerance=1e-5) -> None:
+    np.testing.assert_allclose(numbers(found), wanted, rtol=tolerance, atol=tolerance)
+
+
+def product(a, b) -> np.ndarray:
+    return numbers(a) @ numbers(b)
+
+
+def expected(a, b, bias=None, activation="none", c=None, beta=1.0, scale=1.0):
+    wide = scale * product(a, b) + (0 if bias is None else numbers(bias))
+    wide = {"none": wide, "relu": np.maximum(wide, 0), "silu": wide / (1 + np.exp(-wide))}[activation]
+    return wide + (0 if c is None else beta * numbers(c))

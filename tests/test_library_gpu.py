@@ -1,0 +1,257 @@
+"""`matmul` on a real GPU: right in every layout, on the caller's stream, in graphs, and behind 2^31 elements."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuda_runner import cuda_device, toolchain
+from tunesmith.devices._cuda_driver import call
+from tunesmith.kernels import KERNELS
+from tunesmith.library import Library
+from tunesmith.logic import Document, Logic, Named, Origin, Row
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Estimate, ProblemType, Solution, UserError
+
+pytestmark = pytest.mark.gpu
+
+UNIT = 2.0**-24
+"""Unit roundoff of float32, in which sums are made."""
+
+SPACINGS = {"float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
+"""Of the numbers between 1 and 2."""
+
+
+@pytest.fixture(scope="module")
+def torch():
+    cuda_device()
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no GPU")
+    return torch
+
+
+def logic(kernel: str, kind: ProblemType) -> Logic:
+    """The family's defaults, as if they had won."""
+    family, target = KERNELS[kernel], cuda_device().target
+    toolchain(family.language)
+    origin = Origin.of(target, "none", "0.1.0", "2026-11-21T12:00:00Z")
+    solution = Solution(kind, kernel, family.space(kind, target).defaults)
+    row = Row((256,) * len(kind.indices), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
+    return Logic(Document(origin, kind, (Named("default", solution),), (row,), 0))
+
+
+def library(kernel: str, letter: str, batched: bool = False, **more) -> Library:
+    """All transposes; the device is the tensors'."""
+    kinds = [
+        gemm_type(letter, transpose_a=a, transpose_b=b, batched=batched, **more)
+        for a, b in itertools.product([False, True], repeat=2)
+    ]
+    return Library([(Path(f"{kind.name}.yaml"), logic(kernel, kind)) for kind in kinds])
+
+
+def close(found, a, b, rest=0.0, slack: float = 1.0) -> None:
+    """|found - (a b + rest)| <= (4 sqrt(K) + 2) u |a||b| + half a spacing of the result's type, `slack` times."""
+    wide_a, wide_b = a.double(), b.double()
+    wanted = wide_a @ wide_b + rest
+    sums = (4 * a.shape[-1] ** 0.5 + 2) * UNIT * (wide_a.abs() @ wide_b.abs())
+    name = str(found.dtype).removeprefix("torch.")
+    bound = slack * (sums + wanted.abs() * SPACINGS[name] + 2.0**-24)
+    assert bool(((found.double() - wanted).abs() <= bound).all())
+
+
+CASES = [
+    *[("CudaSimtGemm", "s"), ("VendorBlas", "s"), ("VendorBlas", "b"), ("VendorBlas", "h")],
+    *[("TritonGemm", "b"), ("TritonTmaGemm", "s")],
+]
+STRICT = ("TMA alignment", "TMA store", "TMA box", "vector width")
+"""Why the defaults of a Triton family, which are the only solution here, may not take a size or a stride."""
+
+DTYPES = {"s": "float32", "b": "bfloat16", "h": "float16"}
+
+
+def views(torch, rows: int, columns: int, dtype):
+    """Row- and column-major, with leading dimensions, from odd elements, and with steps."""
+    yield torch.randn(rows, columns, device="cuda").to(dtype)
+    yield torch.randn(columns, rows, device="cuda").to(dtype).mT
+    yield torch.randn(rows + 3, columns + 5, device="cuda").to(dtype)[3:, 5:]
+    yield torch.randn(columns + 1, rows + 8, device="cuda").to(dtype)[1:, 8:].mT
+    yield torch.randn(rows, 2 * columns, device="cuda").to(dtype)[:, ::2]
+
+
+@pytest.mark.parametrize(("kernel", "letter"), CASES)
+@pytest.mark.parametrize("size", [(64, 128, 96), (37, 129, 65), (1, 1, 1), (1, 300, 64), (200, 1, 33)])
+def test_views_and_odd_sizes(torch, kernel, letter, size):
+    m, n, k = size
+    dtype = getattr(torch, DTYPES[letter])
+    with library(kernel, letter) as lib:
+        for a, b in itertools.product(views(torch, m, k, dtype), views(torch, k, n, dtype)):
+            if (found := taken(lib, kernel, a, b)) is not None:
+                close(found, a, b)
+        whole = torch.full((m + 2, n + 3), 3.0, device="cuda", dtype=dtype)
+        a, b = next(views(torch, m, k, dtype)), next(views(torch, k, n, dtype))
+        inside = whole[1 : 1 + m, 2 : 2 + n]
+        if taken(lib, kernel, a, b, inside) is not None:
+            close(inside, a, b)
+            inside.fill_(3.0)
+            assert bool((whole == 3.0).all())
+
+
+def taken(lib: Library, kernel: str, *tensors):
+    """The product; None where the family says why it does not take them."""
+    try:
+        return lib.matmul(*tensors)
+    except UserError as error:
+        if kernel.startswith("Triton") and any(reason in str(error) for reason in STRICT):
+            return None
+        raise
+
+
+@pytest.mark.parametrize(("kernel", "letter"), CASES[:3])
+def test_batches_follow_one_another_or_share_their_weights(torch, kernel, letter):
+    dtype = getattr(torch, DTYPES[letter])
+    a, b, w = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((5, 33, 48), (5, 48, 40), (48, 40)))
+    with library(kernel, letter, batched=True) as lib:
+        close(lib.matmul(a, b), a, b)
+        close(lib.matmul(a, w), a, w)
+        close(lib.matmul(a.mT.contiguous().mT, b[:1]), a, b[:1])
+        heads = torch.randn(33, 5, 48, device="cuda").to(dtype).transpose(0, 1)
+        close(lib.matmul(heads, b), heads, b)
+
+
+def test_bias_activation_and_residual_are_torchs(torch):
+    """In cuBLASLt's own epilogue, and in steps of torch's after the product."""
+    a, b, bias, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((64, 96), (96, 80), (80,), (64, 80)))
+    wide = a.double() @ b.double() + bias.double()
+    with library("VendorBlas", "b", bias=True, activation="relu") as lib:
+        close_to(lib.matmul(a, b, bias=bias, activation="relu"), wide.relu())
+    with library("VendorBlas", "b") as lib, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = lib.matmul(a, b, bias=bias, activation="gelu", residual=c)
+        close_to(found, torch.nn.functional.gelu(wide) + c.double())
+
+
+def close_to(found, wanted) -> None:
+    """Within a few spacings of bfloat16: the product, and what follows it, are rounded to it once each."""
+    assert bool(((found.double() - wanted).abs() <= 2 * SPACINGS["bfloat16"] * (wanted.abs() + 16)).all())
+
+
+@pytest.mark.parametrize(("kernel", "letter"), CASES[:3])
+def test_inputs_that_a_side_stream_still_makes_are_waited_for_by_the_stream_and_not_by_the_host(torch, kernel, letter):
+    dtype, side = getattr(torch, DTYPES[letter]), torch.cuda.Stream()
+    a, b = (torch.zeros(256, 256, device="cuda", dtype=dtype) for _ in range(2))
+    fresh = [torch.randn(256, 256, device="cuda").to(dtype) for _ in range(2)]
+    with library(kernel, letter) as lib:
+        lib.matmul(a, b)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(500_000_000)
+            a.copy_(fresh[0])
+            b.copy_(fresh[1])
+            found = lib.matmul(a, b)
+            assert not side.query(), "the host waited"
+        side.synchronize()
+        close(found, *fresh)
+
+
+@pytest.mark.parametrize(("kernel", "letter"), CASES[:3])
+def test_a_graph_replays_on_new_numbers(torch, kernel, letter):
+    dtype = getattr(torch, DTYPES[letter])
+    a, b, c = (torch.randn(128, 128, device="cuda").to(dtype) for _ in range(3))
+    with library(kernel, letter) as lib:
+        for more in ({}, {"residual": c}):
+            lib.matmul(a, b, **more)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                found = lib.matmul(a, b, **more)
+            for tensor in (a, b):
+                tensor.copy_(torch.randn(128, 128, device="cuda"))
+            graph.replay()
+            torch.cuda.synchronize()
+            close(found, a, b, c.double() if more else 0.0, slack=2.0)
+
+
+def test_what_is_not_ready_is_refused_in_a_capture(torch):
+    a, b = (torch.randn(96, 96, device="cuda") for _ in range(2))
+    with library("CudaSimtGemm", "s") as lib:
+        lib.matmul(a, b)
+        with pytest.raises(UserError, match="captured"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            lib.matmul(a[:7], b)
+        close(lib.matmul(a[:7], b), a[:7], b)
+
+
+@pytest.mark.parametrize(("kernel", "letter"), [("CudaSimtGemm", "s"), ("VendorBlas", "h")])
+def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter):
+    """Operands behind so many elements, and rows so far apart that the last one is."""
+    dtype, far = getattr(torch, DTYPES[letter]), 2**31 + 4096
+    need = 2 * (far + 2**20) * (4 if letter == "s" else 2)
+    if torch.cuda.mem_get_info()[0] < need + 2**30:
+        pytest.skip(f"{need / 2**30:.0f} GiB are not free")
+    whole = torch.zeros(far + 2**20, device="cuda", dtype=dtype)
+    values = torch.randn(64, 64, device="cuda").to(dtype)
+    with library(kernel, letter) as lib:
+        behind = whole[far:].view(-1)[: 64 * 64].view(64, 64)
+        behind.copy_(values)
+        close(lib.matmul(behind, values), values, values)
+        apart = whole.as_strided((64, 64), (far // 63, 1))
+        apart.copy_(values)
+        close(lib.matmul(apart, values), values, values)
+        out = torch.zeros(far + 2**20, device="cuda", dtype=dtype).as_strided((64, 64), (far // 63, 1))
+        close(lib.matmul(values, values, out), values, values)
+
+
+def test_a_gpu_is_the_tensors_own(torch):
+    """The current device and context of the thread stay what they were."""
+    before, context = torch.cuda.current_device(), int(call("cuCtxGetCurrent"))
+    last = torch.cuda.device_count() - 1
+    with library("CudaSimtGemm", "s") as lib:
+        for number in {0, last}:
+            a, b = (torch.randn(50, 50, device=f"cuda:{number}") for _ in range(2))
+            found = lib.matmul(a, b)
+            torch.cuda.synchronize(number)
+            close(found, a, b)
+        if last:
+            with pytest.raises(ValueError, match=f"cuda:{last}, a on cuda:0"):
+                lib.matmul(torch.zeros(2, 2, device="cuda:0"), torch.zeros(2, 2, device=f"cuda:{last}"))
+    assert (torch.cuda.current_device(), int(call("cuCtxGetCurrent"))) == (before, context)
+
+
+class Lent:
+    """A tensor of a library that knows DLPack alone."""
+
+    def __init__(self, tensor) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self._tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._tensor.__dlpack_device__()
+
+
+def test_arrays_by_dlpack_and_by_the_cuda_array_interface(torch):
+    a, b, out = (torch.randn(60, 60, device="cuda") for _ in range(3))
+    torch.cuda.synchronize()
+    with library("CudaSimtGemm", "s") as lib:
+        lib.matmul(Lent(a), Lent(b), Lent(out))
+        torch.cuda.synchronize()
+        close(out, a, b)
+        cupy = pytest.importorskip("cupy")
+        arrays = [cupy.random.standard_normal((60, 60), dtype=cupy.float32) for _ in range(3)]
+        stream = cupy.cuda.Stream(non_blocking=True)
+        cupy.cuda.Device().synchronize()
+        lib.matmul(*arrays, stream=stream)
+        stream.synchronize()
+        x, y, z = (torch.from_numpy(cupy.asnumpy(one)) for one in arrays)
+        close(z, x, y)
+
+
+def test_numpy_arrays_go_there_and_back(torch):
+    a, b = (np.random.default_rng(3).standard_normal((40, 40)).astype(np.float32) for _ in range(2))
+    with library("CudaSimtGemm", "s") as lib:
+        close(torch.from_numpy(lib.matmul(a, b)), torch.from_numpy(a), torch.from_numpy(b))
