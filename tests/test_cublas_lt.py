@@ -93,6 +93,16 @@ def test_the_extension_is_called_with_its_first_algorithm_on_the_stream():
         assert arguments[13:] == (0x10000, 32 << 20, 11)
 
 
+def test_an_algorithm_is_chosen_once_for_a_call_and_an_alignment():
+    fake = FakeLt()
+    blas = CuBlas(None, fake)
+    chosen = []
+    for address in (0xA000, 0xB00, 0xA010):
+        blas.gemm(extended(), EXTENDED | {"A": address}, 11)
+        chosen.append(len(fake.said("cublasLtMatmulAlgoGetHeuristic")))
+    assert chosen == [1, 1, 2]
+
+
 def test_descriptors_live_as_long_as_the_call():
     fake = FakeLt()
     enqueue = CuBlas(None, fake).gemm(extended(), EXTENDED, 11)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tunesmith.records import GemmCall
@@ -47,9 +47,11 @@ class CuBlasLt:
     def __init__(self, library: Any) -> None:
         self._library = library
         self._handle: ctypes.c_void_p | None = None
+        self._algorithms: dict[tuple[GemmCall, tuple[int, ...]], Any] = {}
 
     def matmul(self, step: GemmCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
-        """What enqueues a call on a stream: its descriptors are made and its algorithm is chosen now.
+        """What enqueues a call on a stream: its descriptors are made now, and its algorithm is chosen unless it was for
+        an equal call whose addresses were aligned alike.
 
         The workspace is the plan's, at address "". Raises LaunchError for what the library does not compute.
         """
@@ -58,7 +60,10 @@ class CuBlasLt:
             checked(self._library, "cublasLtCreate", ctypes.byref(handle))
             self._handle = handle
         made = _Descriptors(self._library, step, addresses)
-        algorithm = made.algorithm(self._handle)
+        case = step, tuple(_alignment(addresses[name]) for name in _ALIGNMENTS)
+        algorithm = self._algorithms.get(case)
+        if algorithm is None:
+            algorithm = self._algorithms[case] = made.algorithm(self._handle, case[1])
         _, scalar = sums_of(step)
         alpha, beta = (scalar(int(one) if scalar is ctypes.c_int else one) for one in (step.alpha, step.beta))
         read = addresses["C"] if step.beta else addresses["D"]
@@ -80,20 +85,19 @@ class _Descriptors:
     """One operation and its four matrices; destroyed with the last call that needs them."""
 
     def __init__(self, library: Any, step: GemmCall, addresses: Addresses) -> None:
-        self._library, self._addresses, self._workspace = library, addresses, step.workspace_bytes
+        self._library, self._workspace = library, step.workspace_bytes
         compute, scalar = sums_of(step)
         self.operation = self._made("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
         for attribute, value in _attributes(step, addresses):
             self._set("MatmulDesc", self.operation, attribute, value)
         self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
 
-    def algorithm(self, handle: ctypes.c_void_p) -> Any:
-        """The one that the library's heuristic puts first."""
+    def algorithm(self, handle: ctypes.c_void_p, alignments: Sequence[int]) -> Any:
+        """The one that the library's heuristic puts first, for addresses of A, B, C and D that are aligned so."""
         wanted = self._made("MatmulPreference")
         self._set("MatmulPreference", wanted, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
-        for name, attribute in _ALIGNMENTS.items():
-            alignment = ctypes.c_uint32(_alignment(self._addresses[name]))
-            self._set("MatmulPreference", wanted, attribute, alignment)
+        for attribute, alignment in zip(_ALIGNMENTS.values(), alignments, strict=True):
+            self._set("MatmulPreference", wanted, attribute, ctypes.c_uint32(alignment))
         found, count = _Heuristic(), ctypes.c_int()
         matrices = [self.layouts[name] for name in "ABCD"]
         answer = (ctypes.c_int(1), ctypes.byref(found), ctypes.byref(count))

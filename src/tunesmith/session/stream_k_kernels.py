@@ -34,6 +34,8 @@ _TILE_PARAMETERS = (
     ("WarpGroups", "InstructionColumns", "RowsAlong"),
 )
 """What makes a macro tile, and what has to go with it: of any family those of one line."""
+_SCHEDULED = Configuration({"Schedule": "StreamK"})
+"""Of a family whose programs are made for one schedule each."""
 _PLAIN, _STREAMED = (Configuration({GRID: grid, FULL_TILES: 0, SPLIT: 1}) for grid in (0, 1))
 
 
@@ -201,11 +203,12 @@ def _of_type(kind: ProblemType, tile: TileFilter | None, target: Target) -> Iter
     able = [one for one in families("GEMM", hidden=False) if _streams(one, kind, target)]
     for kernel in sorted(able, key=lambda one: one.form.get("LocalMemory", True) != (target.kind == "GPU")):
         space = kernel.space(kind, target)
-        yield from _legal(kernel, kind, space.defaults | _PLAIN, target)
+        start = (space.defaults | _PLAIN | _SCHEDULED).only(one.name for one in space)
+        yield from _legal(kernel, kind, start, target)
         for names in _TILE_PARAMETERS if tile else ():
             if all(name in space for name in names):
                 for chosen in itertools.product(*(space[name].values for name in names)):
-                    config = space.defaults | _PLAIN | dict(zip(names, chosen, strict=True))
+                    config = start | dict(zip(names, chosen, strict=True))
                     yield from _legal(kernel, kind, config, target)
 
 
