@@ -62,15 +62,17 @@ def _is_legal(kernel: Kernel, config: Configuration, size: Problem, target: Targ
 
 
 def job(kernel: Kernel, config: Configuration, size: Problem, target: Target) -> Job:
+    """Any solution on any problem, verified and timed like a cell of a tuning run."""
     small = OPERATION.small(size)
+    probe = size if any(kernel.rejections_for(config, small, target)) else small
 
     def bind(facts: Any) -> Any:
         rejected = next(kernel.rejections_compiled(config, facts, target), None)
         checks = tuple((check, kernel.plan(config, check, target, facts)) for check in OPERATION.checks(size))
         return rejected or Bound(kernel.plan(config, size, target, facts), checks)
 
-    key = f"{kernel.name} {config.to_json()}"
-    return Job(key, kernel.modules(config, TYPE), size, (small, kernel.plan(config, small, target)), bind)
+    key = f"{kernel.name} {config.to_json()} {size.to_json()}"
+    return Job(key, kernel.modules(config, size.type), size, (probe, kernel.plan(config, probe, target)), bind)
 
 
 def noise_floor(bench: Bench, one: Job, repetitions: int) -> dict[str, float]:
