@@ -6,15 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tunesmith.logic.random_choice import Case, Decision
 from tunesmith.records import LaunchShape
 
 from . import _text
 from ._colours import Scale, ink
+from ._templates import template
 
 NARROW, USUAL, CAPITAL, WIDE, BOLD = 0.42, 0.645, 0.8, 1.0, 1.15
 """Widths of glyphs in units of the font's size, at most: DejaVu Sans and Verdana, the widest of the fonts asked for,
@@ -232,27 +230,23 @@ def _render(decision: Decision, scale: Scale, grid: Grid, drawn: Sequence[tuple[
         facets.append(Facet(x, y, title, subtitle, cells))
     rows = math.ceil(len(drawn) / columns)
     texts = (width(heading, LARGE, bold=True), width(summary, NORMAL), legend.width)
-    return (
-        _environment()
-        .get_template("random_heatmap.svg.jinja")
-        .render(
-            width=math.ceil(max(left + columns * pitch - GAP, MARGIN + max(texts)) + MARGIN),
-            height=math.ceil(top + rows * row_pitch - GAP / 2 + MARGIN),
-            heading=heading,
-            summary=summary,
-            legend=legend,
-            legend_y=MARGIN + LARGE + NORMAL + 2 * PADDING,
-            bar=_bar(scale),
-            facets=facets,
-            grid=grid,
-            cell_height=CELL_HEIGHT,
-            margin=MARGIN,
-            padding=PADDING,
-            small=SMALL,
-            normal=NORMAL,
-            large=LARGE,
-            left_facets=range(0, len(facets), columns),
-        )
+    return template("random_heatmap.svg.jinja").render(
+        width=math.ceil(max(left + columns * pitch - GAP, MARGIN + max(texts)) + MARGIN),
+        height=math.ceil(top + rows * row_pitch - GAP / 2 + MARGIN),
+        heading=heading,
+        summary=summary,
+        legend=legend,
+        legend_y=MARGIN + LARGE + NORMAL + 2 * PADDING,
+        bar=_bar(scale),
+        facets=facets,
+        grid=grid,
+        cell_height=CELL_HEIGHT,
+        margin=MARGIN,
+        padding=PADDING,
+        small=SMALL,
+        normal=NORMAL,
+        large=LARGE,
+        left_facets=range(0, len(facets), columns),
     )
 
 
@@ -314,15 +308,3 @@ def _bar(scale: Scale) -> dict[str, object]:
     ticks[0], ticks[-1] = Tick(0, f"≤ {1 / scale.limit:.2f}"), Tick(Legend.BAR, f"≥ {scale.limit:.2f}")
     stops = [(part, scale.colour(ratio)) for part, ratio in zip(parts, at, strict=True)]
     return {"stops": stops, "ticks": ticks, "width": Legend.BAR}
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("tunesmith.report", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )

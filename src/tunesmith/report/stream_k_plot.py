@@ -7,16 +7,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tunesmith.models.stream_k import Choice, Decision, Mode, Work
 from tunesmith.session.stream_k_sweep import SweepOutcome
 from tunesmith.session.stream_k_swept import Swept
 
 from . import _text
+from ._templates import template
 from .random_heatmap import LARGE, MARGIN, NORMAL, PADDING, SMALL, width
 
 FACETS, COLUMNS = 9, 3
@@ -86,26 +84,22 @@ def plot(outcome: SweepOutcome) -> str:
         facets.append(_facet(x, y, by_facet[key], outcome))
     columns, rows = min(len(facets), COLUMNS), math.ceil(len(facets) / COLUMNS)
     texts = max(width(heading, LARGE, bold=True), width(summary, NORMAL), legend[-1][0] + width(legend[-1][1]) + SWATCH)
-    return (
-        _environment()
-        .get_template("stream_k_sweep.svg.jinja")
-        .render(
-            width=math.ceil(max(MARGIN + columns * (PLOT[0] + LEFT + MARGIN), texts + 2 * MARGIN)),
-            height=math.ceil(top + rows * (PLOT[1] + ABOVE + BELOW)),
-            heading=heading,
-            summary=summary,
-            legend=legend,
-            legend_y=MARGIN + LARGE + NORMAL + 2 * PADDING,
-            facets=facets,
-            plot=PLOT,
-            margin=MARGIN,
-            padding=PADDING,
-            small=SMALL,
-            normal=NORMAL,
-            large=LARGE,
-            swatch=SWATCH,
-            chosen=CHOSEN,
-        )
+    return template("stream_k_sweep.svg.jinja").render(
+        width=math.ceil(max(MARGIN + columns * (PLOT[0] + LEFT + MARGIN), texts + 2 * MARGIN)),
+        height=math.ceil(top + rows * (PLOT[1] + ABOVE + BELOW)),
+        heading=heading,
+        summary=summary,
+        legend=legend,
+        legend_y=MARGIN + LARGE + NORMAL + 2 * PADDING,
+        facets=facets,
+        plot=PLOT,
+        margin=MARGIN,
+        padding=PADDING,
+        small=SMALL,
+        normal=NORMAL,
+        large=LARGE,
+        swatch=SWATCH,
+        chosen=CHOSEN,
     )
 
 
@@ -165,15 +159,3 @@ def _legend(items: Sequence[tuple[str, str]]) -> list[tuple[float, str, str]]:
     for words, _ in items:
         places.append(places[-1] + SWATCH + PADDING + width(words) + 2 * PADDING)
     return [(x, words, colour) for (x, _), (words, colour) in zip(pairwise(places), items, strict=True)]
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("tunesmith.report", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from tunesmith.devices.health import Health, look
 from tunesmith.records import Target
 
+from . import events
+
 SECONDS_BETWEEN = 2.0
 
 HOT_SHARE = 0.05
@@ -36,6 +38,15 @@ class HealthWatch:
         if now - self._last >= SECONDS_BETWEEN:
             self._last = now
             self.seen.append(self._glance(self._target))
+
+    def beside(self, observe: events.Observer) -> events.Observer:
+        """An observer that has a look at the device before it passes on what happened."""
+
+        def watched(event: events.Event) -> None:
+            self.happened()
+            observe(event)
+
+        return watched
 
     def sentences(self) -> Iterator[str]:
         """What a person should know before trusting the numbers; nothing when all was quiet."""

@@ -87,13 +87,8 @@ def tune(
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     deadline = time.monotonic() + 60 * minutes if minutes else None
     outcome, health = Outcome(target, folder), HealthWatch(target)
-
-    def watched(event: events.Event) -> None:
-        # The load of a host that is itself the device is mostly our own: there the anchor tells of others.
-        if not target.shares_the_host:
-            health.happened()
-        observe(event)
-
+    # The load of a host that is itself the device is mostly our own: there the anchor tells of others.
+    watched = observe if target.shares_the_host else health.beside(observe)
     with (
         Store.open(folder / STORE) as store,
         booked(outcome, store, run_start(target, path), health) as run_id,

@@ -67,11 +67,7 @@ def tune_portblas(
     for note in config.notes:
         observe(events.Said(note))
     health = HealthWatch(target)
-
-    def watched(event: events.Event) -> None:
-        health.happened()
-        observe(event)
-
+    watched = health.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     with Store.open(folder / STORE) as store, booked(outcome, store, run_start(target, config.path), health):
         with Bench(target, task.policy, folder / CACHE, watched) as bench:

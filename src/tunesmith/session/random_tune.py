@@ -96,11 +96,7 @@ def tune_random(
     outcome = RandomOutcome(target, folder, task.bytes or (BYTES,))
     observe(events.RunBegan(target, len(by_generator)))
     watch = HealthWatch(target)
-
-    def watched(event: events.Event) -> None:
-        watch.happened()
-        observe(event)
-
+    watched = watch.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     with (
         Store.open(folder / STORE) as store,

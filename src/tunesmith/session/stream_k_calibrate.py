@@ -93,11 +93,7 @@ def calibrate_stream_k(
     outcome = CalibrationOutcome(target, out)
     observe(events.RunBegan(target, len(kernels)))
     watch = HealthWatch(target)
-
-    def watched(event: events.Event) -> None:
-        watch.happened()
-        observe(event)
-
+    watched = watch.beside(observe)
     folder = runs_folder(out)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     with (

@@ -105,11 +105,7 @@ def sweep_stream_k(
     outcome = SweepOutcome(target, folder, subject, model.name, len(listed))
     observe(events.RunBegan(target, 1))
     watch = HealthWatch(target)
-
-    def watched(event: events.Event) -> None:
-        watch.happened()
-        observe(event)
-
+    watched = watch.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     with (
         Store.open(folder / STORE) as store,
