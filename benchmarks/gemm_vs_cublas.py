@@ -37,6 +37,7 @@ from gemm_sides import vendor as vendor_call
 from rich.console import Console
 from rich.progress import track
 
+from tunesmith.devices import LaunchError
 from tunesmith.library import Launched, Library, load
 from tunesmith.logic import Choice, Logic
 from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
@@ -145,7 +146,9 @@ def main() -> int:
         for problem in track(problems, console=Console(stderr=True), transient=True):
             try:
                 rows.append(contest.row(problem))
-            except (ArithmeticError, RuntimeError, UserError) as error:
+            except (ArithmeticError, RuntimeError, UserError, LaunchError) as error:
+                if isinstance(error, LaunchError) and error.poisoned:
+                    raise
                 failed.append(f"{problem}: {type(error).__name__}: {str(error)[:300]}")
     finally:
         # What was measured is shown whatever happens then.

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from compiled_ahead import binary
 from tunesmith.bench._verify import Case, Wrong, verify
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
@@ -54,11 +55,10 @@ def configuration(kernel: Kernel, problem_type, **values) -> Configuration:
 
 
 def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> list[Wrong]:
-    """Compile, and verify every check of the problem between guard bands, as the bench does."""
+    """Verify every check of the problem between guard bands, as the bench does."""
     device, operation = cuda_device(), OPERATIONS[problem.type.operation]
-    compiler = toolchain(kernel.language)
-    binaries = [compiler.compile(module, device.target) for module in kernel.modules(config, problem.type)]
-    programs = [device.load(binary) for binary in binaries]
+    toolchain(kernel.language)
+    programs = [device.load(binary(module, device.target)) for module in kernel.modules(config, problem.type)]
     found = []
     for check in operation.checks(problem):
         inputs = operation.inputs(check, np.random.default_rng(7))

@@ -91,8 +91,8 @@ def run_on_host(
         match step:
             case Zero(operand="", offset=offset, size=size):
                 workspace[offset : offset + size] = 0
-            case Launch(entry="align"):
-                cuda_on_host.run_on_host(_aligner(), Plan((step,)), memory, workspace)
+            case Launch(entry="align" | "transpose"):
+                cuda_on_host.run_on_host(_copies(), Plan((step,)), memory, workspace)
             case Launch():
                 arguments = Parameters(
                     list(packed(step.arguments, Convention(), _Addresses(memory, workspace), _encoded))
@@ -106,8 +106,8 @@ def run_on_host(
 
 
 @cache
-def _aligner() -> ctypes.CDLL:
-    """What copies operands with strides that TMA does not take."""
+def _copies() -> ctypes.CDLL:
+    """What copies or transposes operands that lie as they cannot be fetched."""
     with tempfile.TemporaryDirectory() as folder:
         return cuda_on_host.host_library(aligned_module(), Path(folder))
 

@@ -1,4 +1,5 @@
-"""The copy that TMA needs of operands with odd strides: every element at its place, nothing read behind the matrix."""
+"""The copies that TMA and the tensor cores need of operands that lie otherwise: every element at its place, nothing
+read behind the matrix and nothing written behind the copy."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from cuda_on_host import host_library, run_on_host
+from cuda_runner import H200, toolchain
 from tunesmith.kernels.gemm.cuda.aligned import ALIGNMENT, AlignedCopy, aligned_module, needs_copy
 from tunesmith.records import Plan
 
@@ -18,29 +20,56 @@ def compiled(tmp_path_factory) -> ctypes.CDLL:
     return host_library(aligned_module(), tmp_path_factory.mktemp("aligned"))
 
 
+def check_every_element(compiled, copy: AlignedCopy, storage: np.ndarray, guard: int = 64) -> None:
+    workspace = np.full(copy.offset + copy.bytes + guard, 0xEE, np.uint8)
+    run_on_host(compiled, Plan((copy.launch(0),)), {copy.name: storage}, workspace)
+    made = workspace[copy.offset : copy.offset + copy.bytes].view(storage.dtype)
+    for place in range(copy.batch):
+        matrix = _rows(storage, place * copy.stride, copy.rows, copy.length, copy.leading)
+        found = _rows(made, place * copy.stride_to, copy.rows_to, copy.length_to, copy.leading_to)
+        np.testing.assert_array_equal(found, matrix.T if copy.transposed else matrix)
+    assert (workspace[: copy.offset] == 0xEE).all()
+    assert (workspace[copy.offset + copy.batch * copy.stride_to * copy.element :] == 0xEE).all()
+
+
+def _rows(storage: np.ndarray, first: int, rows: int, length: int, leading: int) -> np.ndarray:
+    size = storage.itemsize
+    return np.lib.stride_tricks.as_strided(storage[first:], (rows, length), (leading * size, size))
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 @pytest.mark.parametrize(
-    ("batch", "rows", "length", "padding", "gap"), [(1, 5, 7, 0, 0), (2, 3, 71, 2, 5), (3, 1, 1, 0, 1)]
+    ("batch", "rows", "length", "padding", "gap"),
+    [(1, 5, 7, 0, 0), (2, 3, 71, 2, 5), (3, 1, 1, 0, 1), (2, 131, 128, 1, 0), (1, 33, 257, 0, 0)],
 )
-def test_rows_are_copied_to_aligned_places(compiled, dtype, batch, rows, length, padding, gap):
+def test_rows_or_columns_are_copied_to_aligned_places(compiled, transposed, dtype, batch, rows, length, padding, gap):
+    """Some within a tile, some over several of them with edges in the middle of a word."""
     leading = length + padding
     stride = leading * rows + gap
     random = np.random.default_rng(length)
-    storage = random.integers(1, 200, stride * (batch - 1) + leading * (rows - 1) + length).astype(dtype)
-    copy = AlignedCopy("A", batch, rows, length, leading, stride, storage.itemsize, offset=256)
-    workspace = np.zeros(256 + copy.bytes, np.uint8)
-    run_on_host(compiled, Plan((copy.launch(0),)), {"A": storage}, workspace)
-    made = workspace[256:].view(dtype)
-    for place in np.ndindex(batch, rows):
-        at, to = (
-            place[0] * one + place[1] * other for one, other in ((stride, leading), (copy.stride_to, copy.leading_to))
-        )
-        np.testing.assert_array_equal(made[to : to + length], storage[at : at + length])
+    elements = stride * (batch - 1) + leading * (rows - 1) + length
+    storage = random.integers(0, np.iinfo(dtype).max, elements, dtype)
+    copy = AlignedCopy("A", batch, rows, length, leading, stride, storage.itemsize, 256, transposed)
+    check_every_element(compiled, copy, storage)
     assert copy.leading_to * storage.itemsize % ALIGNMENT == 0
     assert not needs_copy(copy.leading_to, copy.stride_to, batch, storage.itemsize)
 
 
-def test_no_word_behind_the_matrix_is_read(compiled):
+@pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize(("batch", "rows", "leading", "stride"), [(1, 3, 2**30 + 1, 0), (2, 1, 5, 2**31 + 3)])
+def test_rows_and_matrices_may_be_further_apart_than_32_bits_say(compiled, transposed, batch, rows, leading, stride):
+    """Of the memory between them, none is touched and so none is taken."""
+    copy = AlignedCopy("A", batch, rows, 5, leading, stride, 1, 0, transposed)
+    storage = np.zeros(stride * (batch - 1) + leading * (rows - 1) + 5, np.uint8)
+    for place, row in np.ndindex(batch, rows):
+        first = place * stride + row * leading
+        storage[first : first + 5] = 10 * (place + row) + np.arange(1, 6)
+    check_every_element(compiled, copy, storage)
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
+def test_no_word_behind_the_matrix_is_read(compiled, transposed):
     """The last row ends at the end of a page, behind which nothing may be touched."""
     size = mmap.PAGESIZE
     region = mmap.mmap(-1, 2 * size)
@@ -49,11 +78,13 @@ def test_no_word_behind_the_matrix_is_read(compiled):
     assert libc.mprotect(ctypes.c_void_p(view.ctypes.data + size), ctypes.c_size_t(size), 0) == 0
     storage = view[size - 3 * 10 : size].view(np.uint16)
     storage[:] = np.arange(15)
-    copy = AlignedCopy("A", 1, 3, 5, 5, 15, 2)
-    workspace = np.zeros(copy.bytes, np.uint8)
-    run_on_host(compiled, Plan((copy.launch(0),)), {"A": storage}, workspace)
-    rows = workspace.view(np.uint16)[: 3 * copy.leading_to].reshape(3, -1)[:, :5]
-    np.testing.assert_array_equal(rows, np.arange(15).reshape(3, 5))
+    check_every_element(compiled, AlignedCopy("A", 1, 3, 5, 5, 15, 2, 0, transposed), storage)
+
+
+def test_nvrtc_compiles_both_copies_without_a_gpu():
+    facts = {fact.entry: fact for fact in toolchain("CUDA").compile(aligned_module(), H200).facts}
+    assert set(facts) == {"align", "transpose"}
+    assert not any(fact.spill_bytes for fact in facts.values())
 
 
 def test_only_strides_that_tma_refuses_need_a_copy():

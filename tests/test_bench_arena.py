@@ -97,7 +97,17 @@ def test_an_arena_is_made_once_for_a_problem_that_comes_again():
     device = Counting(GPU)
     arenas = Arenas(device, cold=True)
     put = {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}
-    first = arenas.get(problem(), (A, D), put)
-    assert arenas.get(problem(), (A, D), put) is first
+    both = storage_bytes(A, 64) + storage_bytes(D, 64)
+    first = arenas.get(problem(), (A, D), both, put)
+    assert arenas.get(problem(), (A, D), both, put) is first
     assert device.written == NUMBERS.nbytes
-    assert len(first.sets) == set_count(storage_bytes(A, 64) + storage_bytes(D, 64), GPU, cold=True)
+    assert len(first.sets) == set_count(both, both, GPU, cold=True)
+
+
+@pytest.mark.parametrize("touched", [1.0, 700.0, 1000.0, 9999.0])
+def test_the_cache_is_filled_by_what_is_read_or_written_between_two_uses_of_a_set(touched):
+    """A set of 1000 bytes, all of which count at most, however often they are read."""
+    target = replace(GPU, last_level_cache_bytes=30_000, global_memory_bytes=10**9)
+    count = set_count(1000, touched, target, cold=True)
+    assert count == 512 or (count - 1) * min(touched, 1000) >= 30_000 > (count - 2) * min(touched, 1000)
+    assert set_count(1000, touched, target, cold=False) == 1

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bench_jobs import OPERATION, problem
+from tunesmith.bench import _cases
 from tunesmith.bench._cases import Cases
 from tunesmith.problems.gemm import GemmOperation
 
@@ -38,6 +39,17 @@ def test_what_was_begun_ahead_holds_the_same_numbers_and_is_made_once(makers):
         assert np.array_equal(one.expected["D"].value, other.expected["D"].value)
     main = threading.current_thread().name
     assert [name == main for name in makers] == [True] * 2 + [False] * 2
+
+
+def test_both_checks_of_a_problem_stay_however_little_memory_there_is(makers, monkeypatch):
+    """Else each would be made again for every candidate."""
+    monkeypatch.setattr(_cases, "_KEPT_SHARE", 0.0)
+    cases, checks = Cases(0), OPERATION.checks(problem(20, 30, 40))
+    for check in (*checks, *checks):
+        cases.get(check)
+    assert len(makers) == 2
+    cases.get(problem(16))
+    assert cases.kept(checks[0]) is None
 
 
 def test_a_failure_in_making_ahead_is_raised_when_the_case_is_asked_for(monkeypatch):

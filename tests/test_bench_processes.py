@@ -66,7 +66,9 @@ def measure(target, jobs, cache, policy=QUICK, racing=False, observe=lambda even
         return {job.key: measurement for job, measurement in bench.run([jobs], racing)}
 
 
-@pytest.mark.parametrize("target", [GPU, CPU], ids=["GPU", "CPU"])
+@pytest.mark.parametrize(
+    "target", [pytest.param(GPU, id="GPU", marks=pytest.mark.thorough), pytest.param(CPU, id="CPU")]
+)
 def test_every_fault_has_its_outcome_and_the_good_ones_between_them_are_measured(target, cache):
     assert set(EXPECTED) == set(FAULTS)
     jobs, expected = [], {}

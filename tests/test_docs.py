@@ -82,7 +82,7 @@ def test_what_readme_and_tutorial_say_can_be_done(block, folder):
 
 
 @pytest.mark.opencl
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("block", list(executed(slow=True)))
 def test_what_takes_long_can_be_done_too(block, folder):
     _check(block, folder)

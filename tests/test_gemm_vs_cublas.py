@@ -7,11 +7,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import count
+from contextlib import nullcontext
+from itertools import count, cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tunesmith.devices import LaunchError
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem, Solution
@@ -24,7 +27,7 @@ sys.path.insert(0, BENCHMARKS)
 import gemm_sides  # noqa: E402
 import gemm_vs_cublas  # noqa: E402
 from gemm_ratios import AGAIN, EXHAUSTIVE, OURS, OWN, VENDOR  # noqa: E402
-from gemm_sides import Ceilings, Operands, Precision, alternate, operand_sets  # noqa: E402
+from gemm_sides import Ceilings, GpuClock, Operands, Precision, alternate, operand_sets  # noqa: E402
 from tuning_time import Spent, Tuning, spread  # noqa: E402
 
 SINGLE = Precision("float32", "float32", tf32=False, scaled=False)
@@ -110,6 +113,22 @@ def test_blocks_of_all_sides_alternate_and_each_begins_in_turn():
     assert list(taken["one"].kernel) == sorted(taken["one"].kernel), "in the order taken"
 
 
+@pytest.mark.parametrize("launched_in", [0.0, 0.005, 1.0])
+def test_calls_wait_behind_a_gate_that_is_long_enough_and_no_longer_than_others_need(launched_in, monkeypatch):
+    """As if it took so many seconds to launch a block: one that no gate is long enough for is counted."""
+    gates: list[float] = []
+    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None, elapsed_time=lambda end: 8.0)
+    event.query = lambda: gates[-1] < launched_in
+    monkeypatch.setattr(torch.cuda, "Event", lambda enable_timing: event)
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: gates.append(cycles / GpuClock.HERTZ), raising=False)
+    clock = GpuClock()
+    for _ in range(2):
+        assert clock.kernel(cycle([lambda: None]), 4) == pytest.approx(0.002)
+    assert clock.starved == 2 * (launched_in == 1.0)
+    again = gates[len(gates) // 2 :] if clock.starved else gates[-1:]
+    assert again[0] == pytest.approx({0.0: 0.001, 0.005: 0.008, 1.0: 0.001}[launched_in])
+
+
 # --- the whole script -----------------------------------------------------------------------------------------------
 
 
@@ -131,6 +150,32 @@ def test_torch_has_a_product_for_every_precision_within_the_tolerance(precision)
         one.out.copy_((one.a.double() @ one.b.double()).to(one.out.dtype))
 
     assert gemm_sides.difference(gemm_sides.vendor(one, precision), exact, one) <= precision.tolerance(64)
+
+
+@pytest.mark.parametrize("poisoned", [False, True])
+def test_a_refused_call_costs_its_problem_and_a_broken_device_all_that_follow(poisoned, tmp_path, monkeypatch):
+    asked: list[ListedGemm] = []
+
+    class Refusing:
+        def __init__(self, *_) -> None:
+            pass
+
+        def row(self, problem):
+            asked.append(problem)
+            raise LaunchError("not supported", "no algorithm", poisoned)
+
+        def facts(self):
+            return {"device": "none", "precision": "none", "date": "today"}
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(gemm_vs_cublas, "Contest", Refusing)
+    (tmp_path / "list.csv").write_text("family,m,n,k\none,32,32,32\none,64,32,32\n")
+    monkeypatch.setattr(sys, "argv", ["gemm_vs_cublas.py", str(tmp_path / "list.csv"), "--logic", str(tmp_path)])
+    with pytest.raises(LaunchError) if poisoned else nullcontext():
+        assert gemm_vs_cublas.main() == 1
+    assert len(asked) == (1 if poisoned else 2)
 
 
 @pytest.mark.slow

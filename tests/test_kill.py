@@ -145,7 +145,7 @@ def go_on(file: Path, folder: Path, device: str) -> None:
     assert said["measured"] == len(after) - len(before), "nothing committed is measured again"
 
 
-@pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", 12), ids=str)
+@pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", 7), ids=str)
 def test_a_killed_run_goes_on_to_the_undisturbed_end(
     kill: Kill, undisturbed: dict[str, Undisturbed], tmp_path: Path
 ) -> None:

@@ -8,9 +8,12 @@ import warnings
 import numpy as np
 import pytest
 
+from cuda_runner import H200
 from gpu_fakes import WORKSPACE, Rig, close, every_type, expected, logic, numbers, product
+from tunesmith.kernels import KERNELS
+from tunesmith.library._launcher import _asks_for_alignment
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import UserError
+from tunesmith.records import Problem, UserError
 
 NN = gemm_type(transpose_b=False)
 
@@ -176,6 +179,13 @@ def test_where_every_solution_needs_aligned_addresses_others_are_copied(rig):
     close(lib.matmul(aligned, other), product(aligned, other))
     with pytest.raises(UserError, match="alignment"):
         lib.matmul(rig.normal(3, 3, 5), rig.normal(3, 5, 3))
+
+
+@pytest.mark.parametrize(("letter", "asks"), [("s", False), ("b", False), ("i8", True), ("f8", True)])
+def test_the_vendors_blas_asks_for_aligned_addresses_of_one_byte_types_alone(letter, asks):
+    family, kind = KERNELS["VendorBlas"], gemm_type(letter, transpose_a=True, transpose_b=False)
+    plan = family.plan(family.space(kind).defaults, Problem(kind, (16, 16, 16)), H200)
+    assert _asks_for_alignment(plan) == asks
 
 
 def any_view(rig, random, shape: tuple[int, ...]):

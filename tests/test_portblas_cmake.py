@@ -56,7 +56,9 @@ class Project:
         os.utime(self.config, (later, later))
 
 
-@pytest.fixture(params=GENERATORS)
+@pytest.fixture(
+    params=[pytest.param(one, marks=[pytest.mark.thorough] if one == "Ninja" else []) for one in GENERATORS]
+)
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     if not shutil.which(GENERATORS[request.param]):
         pytest.skip(f"no {GENERATORS[request.param]} here")

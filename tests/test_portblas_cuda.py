@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 
 import numpy as np
 import pytest
 
+from compiled_ahead import ahead
 from cuda_on_host import host_library, run_on_host, verify_on_host
-from cuda_runner import H200, toolchain, wrong_on_gpu
+from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from portblas_kernels import ALGORITHMS, CUDA, SMALL, TRANSPOSES, config, problem, type_for
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, REGISTERS_PER_BLOCK
 from tunesmith.kernels.gemm.portblas import standalone_source
@@ -115,7 +117,38 @@ def test_a_standalone_text_compiles_without_options(algorithm):
 # On a GPU.
 
 
+LARGE = {"WorkItem": (8, 8), "WorkGroup": (16, 16, 1)}
+OTHERS = [
+    ("local", LARGE | {"CacheLine": 128, "DoubleBuffer": True, "PadA": True}),
+    ("local", LARGE | {"CacheLine": 64, "VectorSize": 1, "TopTile": (2, 2)}),
+    ("local", LARGE | {"CacheLine": 32, "DoubleBuffer": True, "TopTile": (4, 3)}),
+    ("local", {"WorkItem": (3, 5), "WorkGroup": (6, 7, 1), "Vectorization": "none"}),
+    ("local", {"WorkItem": (8, 8), "WorkGroup": (4, 4, 1), "CacheLine": 128}),
+    ("non_local", {"WorkItem": (8, 8), "VectorSize": 8}),
+    ("non_local", {"WorkItem": (4, 8), "Vectorization": "partial", "TopTile": (3, 2)}),
+    ("interleaved", {"WorkItem": (2, 4), "WorkGroup": (8, 4, 1), "BatchTile": (8, 4), "VectorSize": 2}),
+    ("tall_skinny", {"WorkItem": (2, 2), "WorkGroup": (8, 8, 1), "CacheLine": 128}),
+    ("naive", {"WorkGroup": (1, 1, 1)}),
+]
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """Of the tests below."""
+    asked = [(*one, {}) for one in itertools.product(ALGORITHMS, "sdh", TRANSPOSES)]
+    asked += [(algorithm, "s", transposes, values) for algorithm, values in OTHERS for transposes in TRANSPOSES]
+    modules = [
+        module
+        for algorithm, data_type, transposes, values in asked
+        for module in CUDA.modules(cuda(algorithm, **values), type_for(algorithm, data_type, transposes))
+    ]
+    toolchain("CUDA")
+    with ahead(modules, cuda_device().target):
+        yield
+
+
 @pytest.mark.gpu
+@pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 @pytest.mark.parametrize("data_type", "sdh")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -126,25 +159,9 @@ def test_the_gpu_agrees_with_the_reference(algorithm, data_type, transposes):
     assert wrong_on_gpu(CUDA, cuda(algorithm), problem(type_, 128, 64, 16, 64)) == []
 
 
-LARGE = {"WorkItem": (8, 8), "WorkGroup": (16, 16, 1)}
-
-
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    ("algorithm", "values"),
-    [
-        ("local", LARGE | {"CacheLine": 128, "DoubleBuffer": True, "PadA": True}),
-        ("local", LARGE | {"CacheLine": 64, "VectorSize": 1, "TopTile": (2, 2)}),
-        ("local", LARGE | {"CacheLine": 32, "DoubleBuffer": True, "TopTile": (4, 3)}),
-        ("local", {"WorkItem": (3, 5), "WorkGroup": (6, 7, 1), "Vectorization": "none"}),
-        ("local", {"WorkItem": (8, 8), "WorkGroup": (4, 4, 1), "CacheLine": 128}),
-        ("non_local", {"WorkItem": (8, 8), "VectorSize": 8}),
-        ("non_local", {"WorkItem": (4, 8), "Vectorization": "partial", "TopTile": (3, 2)}),
-        ("interleaved", {"WorkItem": (2, 4), "WorkGroup": (8, 4, 1), "BatchTile": (8, 4), "VectorSize": 2}),
-        ("tall_skinny", {"WorkItem": (2, 2), "WorkGroup": (8, 8, 1), "CacheLine": 128}),
-        ("naive", {"WorkGroup": (1, 1, 1)}),
-    ],
-)
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(("algorithm", "values"), OTHERS)
 def test_other_configurations_agree_with_the_reference(algorithm, values):
     for transposes in TRANSPOSES:
         type_ = type_for(algorithm, "s", transposes)

@@ -182,7 +182,7 @@ def test_a_filter_picks_by_googles_names(run):
 
 
 @pytest.mark.opencl
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
     """Every size has a winner among the forks' survivors, and its store is one to choose from."""
     opencl_device()

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
 from tunesmith import session
-from tunesmith.logic import Document, Named, Row, write_logic
+from tunesmith.library import Library
+from tunesmith.logic import Document, Logic, Named, Row, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
-from tunesmith.session import _run
+from tunesmith.session import _run, watcher
 from tunesmith.session._watch import watch
 from tunesmith.session.watcher import watched
 from tuning_runs import fake_file
@@ -43,6 +45,27 @@ def broken(fault: str, folder: Path) -> Path:
 def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind: ProblemType, tmp_path: Path) -> None:
     sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
     assert list(watched(written(logic(kind, rows={sizes: 0}).document, tmp_path))) == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        gemm_type("i8"),
+        gemm_type("b", bias=True, use_beta=False),
+        gemm_type("s", bias=True, activation="silu"),
+        gemm_type("f8", scaled=True),
+        gemm_type("s", tf32=True),
+    ],
+    ids=lambda kind: kind.name,
+)
+def test_nothing_is_said_of_types_of_a_gpu_either(kind: ProblemType, tmp_path: Path, monkeypatch) -> None:
+    """Integers, epilogues, and what only torch tensors ask for."""
+
+    def load(path: Path, launched: Any) -> Library:
+        return Library([(path, Logic.load(path))], device=gpu_fakes.HostGpu(), launched=launched)
+
+    monkeypatch.setattr(watcher, "load", load)
+    assert list(watched(written(gpu_fakes.logic(kind).document, tmp_path))) == []
 
 
 @pytest.mark.parametrize("apart", [20, 40])

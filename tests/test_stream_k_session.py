@@ -107,7 +107,7 @@ def quick(monkeypatch):
 
 
 @pytest.mark.opencl
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_whole_way_on_this_machine(tmp_path, quick):
     """Calibrate, go on without measuring anything, keep what a person puts right, explain from the file, measure."""
     opencl_device()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 import pytest
 
+from compiled_ahead import ahead, binary
 from cuda_runner import configuration, cuda_device, toolchain
 from tunesmith.bench._verify import Case, verify
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("compilers")]
 
 OPERATION = GemmOperation()
 DENSE, GEMV = KERNELS["TritonGemm"], KERNELS["TritonGemv"]
@@ -29,7 +31,12 @@ SCHEDULES = {
     "stream-K": {"Schedule": "StreamK", "StreamKGrid": 132},
     "stream-K, a wave more": {"Schedule": "StreamK", "StreamKGrid": 17, "StreamKFullTiles": 1},
 }
+EPILOGUE_SCHEDULES = ("data-parallel", "split-K", "stream-K")
+"""Of which each has its own way to the epilogue."""
 TMA = {"LoadPath": "TMA"}
+PATHS = ({}, TMA)
+INTEGERS_OR_NOT = ("s", "i8")
+SPLITS = (1, 5)
 TYPES = [
     ("s", {}, {"InputPrecision": "tf32x3"}),
     ("s", {}, {"InputPrecision": "ieee"}),
@@ -50,11 +57,11 @@ def programs(family: str, config: Configuration, kind: ProblemType):
     kernel, device = KERNELS[family], cuda_device()
     if refused := next(kernel.rejections(config, kind, device.target), None):
         return refused
-    binaries = [toolchain("Triton").compile(module, device.target) for module in kernel.modules(config, kind)]
-    facts = tuple(fact for binary in binaries for fact in binary.facts)
+    binaries = [binary(module, device.target) for module in kernel.modules(config, kind)]
+    facts = tuple(fact for one in binaries for fact in one.facts)
     if refused := next(kernel.rejections_compiled(config, facts, device.target), None):
         return refused
-    return [device.load(binary) for binary in binaries], facts
+    return [device.load(one) for one in binaries], facts
 
 
 def wrong(kernel, config: Configuration, asked: Problem) -> list:
@@ -89,45 +96,57 @@ def needs_hopper() -> None:
         pytest.skip("needs a GPU of the Hopper generation")
 
 
-@pytest.mark.parametrize("path", [{}, TMA], ids=["pointer", "TMA"])
+def scheduled(transposes, name, path) -> tuple[Configuration, ProblemType]:
+    kind = gemm_type("h", transpose_a=transposes[0], transpose_b=transposes[1], batched=True)
+    return config(DENSE, kind, MIDDLE, SCHEDULES[name], path), kind
+
+
+@pytest.mark.parametrize("path", PATHS, ids=["pointer", "TMA"])
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 def test_every_schedule_is_right_in_every_layout(transposes, name, path):
     if path:
         needs_hopper()
-    kind = gemm_type("h", transpose_a=transposes[0], transpose_b=transposes[1], batched=True)
-    chosen = config(DENSE, kind, MIDDLE, SCHEDULES[name], path)
+    chosen, kind = scheduled(transposes, name, path)
     for sizes, pad in (((133, 77, 3, 1013), 16), ((1, 1, 1, 200), 0), ((520, 390, 1, 129), 0)):
         assert wrong(DENSE, chosen, problem(kind, *sizes, pad=pad)) == []
 
 
-@pytest.mark.parametrize("name", ["data-parallel", "split-K", "stream-K"])
+def of_type(data_type, more, values, name, path) -> tuple[Configuration, ProblemType]:
+    """By the copy engine both contiguous along K, by loads neither."""
+    kind = gemm_type(data_type, transpose_a=bool(path), transpose_b=not path, **more)
+    return config(DENSE, kind, MIDDLE, SCHEDULES[name], path, values), kind
+
+
+@pytest.mark.parametrize("name", EPILOGUE_SCHEDULES)
 @pytest.mark.parametrize(("data_type", "more", "values"), TYPES)
 def test_every_type_and_epilogue_is_right(data_type, more, values, name):
-    for transposes, path in (((True, False), TMA), ((False, True), {})):
+    for path in PATHS:
         if path:
             needs_hopper()
-        kind = gemm_type(data_type, transpose_a=transposes[0], transpose_b=transposes[1], **more)
-        chosen = config(DENSE, kind, MIDDLE, SCHEDULES[name], path, values)
+        chosen, kind = of_type(data_type, more, values, name, path)
         assert wrong(DENSE, chosen, problem(kind, 261, 135, 1027, pad=16)) == []
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"StorePath": "TMA", "Schedule": "Persistent", "FlattenTiles": True, **TMA},
-        {"StorePath": "TMA", "EpilogueSubtile": 2, "SwapOperands": False, **TMA},
-        {"MacroTile": (128, 128), "WarpSpecialize": True, "StoreVectorWidth": 8, **TMA},
-        {"MacroTile": (128, 128), "WarpSpecialize": True, "StoreVectorWidth": 8, "Schedule": "Persistent", **TMA},
-        {"MacroTile": (128, 256), "NumWarps": 8, "DepthU": 64, "StoreVectorWidth": 8, "Schedule": "Persistent", **TMA},
-        {"GlobalReadVectorWidth": 8, "StoreVectorWidth": 8},
-    ],
-    ids=str,
-)
+WAYS = [
+    {"StorePath": "TMA", "Schedule": "Persistent", "FlattenTiles": True, **TMA},
+    {"StorePath": "TMA", "EpilogueSubtile": 2, "SwapOperands": False, **TMA},
+    {"MacroTile": (128, 128), "WarpSpecialize": True, "StoreVectorWidth": 8, **TMA},
+    {"MacroTile": (128, 128), "WarpSpecialize": True, "StoreVectorWidth": 8, "Schedule": "Persistent", **TMA},
+    {"MacroTile": (128, 256), "NumWarps": 8, "DepthU": 64, "StoreVectorWidth": 8, "Schedule": "Persistent", **TMA},
+    {"GlobalReadVectorWidth": 8, "StoreVectorWidth": 8},
+]
+
+
+def brought(values) -> tuple[Configuration, ProblemType]:
+    kind = gemm_type("b", transpose_a=True, transpose_b=False, bias=True)
+    return config(DENSE, kind, MIDDLE, values), kind
+
+
+@pytest.mark.parametrize("values", WAYS, ids=str)
 def test_the_way_of_loads_and_stores_does_not_change_what_is_computed(values):
     needs_hopper()
-    kind = gemm_type("b", transpose_a=True, transpose_b=False, bias=True)
-    chosen = config(DENSE, kind, MIDDLE, values)
+    chosen, kind = brought(values)
     made = programs(DENSE.name, chosen, kind) if not values.get("WarpSpecialize") else _specialized(chosen, kind)
     assert isinstance(made, tuple), made
     assert wrong(DENSE, chosen, problem(kind, 648, 390, 1032, pad=16)) == []
@@ -143,39 +162,57 @@ def _specialized(chosen, kind):
         pytest.skip(f"this Triton does not specialise warps here: {refused.reason}")
 
 
+def biased(data_type, name) -> tuple[Configuration, ProblemType]:
+    kind = gemm_type(data_type, bias=True)
+    return config(DENSE, kind, MIDDLE, SCHEDULES[name]), kind
+
+
 def test_sums_over_nothing_are_beta_c():
-    for name, data_type in itertools.product(SCHEDULES, ("s", "i8")):
+    for name, data_type in itertools.product(SCHEDULES, INTEGERS_OR_NOT):
         if name != "split-K":  # K is too short to be split
-            kind = gemm_type(data_type, bias=True)
-            assert wrong(DENSE, config(DENSE, kind, MIDDLE, SCHEDULES[name]), problem(kind, 70, 65, 0)) == []
+            chosen, kind = biased(data_type, name)
+            assert wrong(DENSE, chosen, problem(kind, 70, 65, 0)) == []
+
+
+def of_vectors(data_type, more, along, transposes, splits) -> tuple[Configuration, ProblemType]:
+    kind = gemm_type(data_type, transpose_a=transposes[0], transpose_b=transposes[1], batched=True, **more)
+    return config(GEMV, kind, {"GemvAlong": along, "GlobalSplitU": splits, "NumWarps": 4}), kind
 
 
 @pytest.mark.parametrize("along", ["M", "N"])
 @pytest.mark.parametrize(("data_type", "more", "values"), TYPES)
 def test_a_matrix_times_a_vector_is_right(data_type, more, values, along):
-    for transposes, splits in itertools.product(TRANSPOSES, (1, 5)):
-        kind = gemm_type(data_type, transpose_a=transposes[0], transpose_b=transposes[1], batched=True, **more)
+    for transposes, splits in itertools.product(TRANSPOSES, SPLITS):
+        chosen, kind = of_vectors(data_type, more, along, transposes, splits)
         sizes = (1037, 1, 2, 2049) if along == "M" else (1, 1037, 2, 2049)
-        chosen = config(GEMV, kind, {"GemvAlong": along, "GlobalSplitU": splits, "NumWarps": 4})
         assert wrong(GEMV, chosen, problem(kind, *sizes, pad=16)) == []
+
+
+def drawn(random: np.random.Generator) -> tuple[Configuration, ProblemType]:
+    data_type, more, values = TYPES[random.integers(len(TYPES))]
+    kind = gemm_type(data_type, transpose_a=bool(random.integers(2)), transpose_b=bool(random.integers(2)), **more)
+    shape = {
+        "MacroTile": tuple(int(2 ** random.integers(4, 8)) for _ in range(2)),
+        "SwapOperands": bool(random.integers(2)),
+        "EpilogueSubtile": int(2 ** random.integers(2)),
+        "WorkGroupMapping": int(random.integers(1, 9)),
+    }
+    schedule = SCHEDULES[str(random.choice(list(SCHEDULES)))]
+    return config(DENSE, kind, MIDDLE, values, schedule, shape), kind
+
+
+@cache
+def drawings() -> list[tuple[Configuration, ProblemType]]:
+    random = np.random.default_rng(11)
+    return [drawn(random) for _ in range(40)]
 
 
 @pytest.mark.slow
 def test_random_configurations_are_rejected_or_right():
     """40 configurations, 12 random problems each; odd sizes and strides."""
-    random = np.random.default_rng(11)
+    random = np.random.default_rng(12)
     ran = 0
-    for _ in range(40):
-        data_type, more, values = TYPES[random.integers(len(TYPES))]
-        kind = gemm_type(data_type, transpose_a=bool(random.integers(2)), transpose_b=bool(random.integers(2)), **more)
-        drawn = {
-            "MacroTile": tuple(int(2 ** random.integers(4, 8)) for _ in range(2)),
-            "SwapOperands": bool(random.integers(2)),
-            "EpilogueSubtile": int(2 ** random.integers(2)),
-            "WorkGroupMapping": int(random.integers(1, 9)),
-        }
-        schedule = SCHEDULES[str(random.choice(list(SCHEDULES)))]
-        chosen = config(DENSE, kind, MIDDLE, values, schedule, drawn)
+    for chosen, kind in drawings():
         if not isinstance(programs(DENSE.name, chosen, kind), tuple):
             continue
         for _ in range(12):
@@ -185,6 +222,33 @@ def test_random_configurations_are_rejected_or_right():
                 ran += 1
                 assert wrong(DENSE, chosen, asked) == [], (chosen, asked)
     assert ran > 200
+
+
+def everything() -> Iterator[tuple[Configuration, ProblemType]]:
+    """What the tests above compile, in their order."""
+    product = itertools.product
+    yield from (scheduled(*one) for one in product(TRANSPOSES, SCHEDULES, PATHS))
+    yield from (of_type(*kind, name, path) for kind, name, path in product(TYPES, EPILOGUE_SCHEDULES, PATHS))
+    yield from map(brought, WAYS)
+    yield from (biased(*one) for one in product(INTEGERS_OR_NOT, SCHEDULES))
+    for (data_type, more, _), *rest in product(TYPES, "MN", TRANSPOSES, SPLITS):
+        yield of_vectors(data_type, more, *rest)
+    yield from drawings()
+
+
+@pytest.fixture(scope="module")
+def compilers():
+    toolchain("Triton")
+    target = cuda_device().target
+    families = [GEMV if "GemvAlong" in chosen else DENSE for chosen, _ in everything()]
+    modules = [
+        module
+        for kernel, (chosen, kind) in zip(families, everything(), strict=True)
+        if not any(kernel.rejections(chosen, kind, target))
+        for module in kernel.modules(chosen, kind)
+    ]
+    with ahead(modules, target):
+        yield
 
 
 @pytest.mark.thorough

@@ -73,6 +73,23 @@ def test_int8_needs_leading_dimensions_in_fours():
     assert not list(FAMILY.rejections_for(CONFIG, problem(7, 5, 8, kind=kind), H200))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "leading", "reasons"),
+    [
+        ((48, 7, 64), (), []),
+        ((48, 7, 72), (), ["alignment"]),
+        ((40, 7, 64), (), ["alignment"]),
+        ((48, 7, 64), (56, 56, 64, 64), []),
+        ((48, 7, 64), (52, 52, 64, 64), ["alignment"]),
+        ((48, 7, 64), (48, 48, 72, 64), ["alignment"]),
+    ],
+)
+def test_float8_needs_columns_of_whole_pieces_of_16_bytes(sizes, leading, reasons):
+    kind = gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True)
+    made = problem(*sizes, kind=kind, leading=leading)
+    assert [one.reason for one in FAMILY.rejections_for(CONFIG, made, H200)] == reasons
+
+
 def test_an_interleaved_batch_is_none_that_blas_takes():
     kind = gemm_type("s", batched=True, interleaved=True)
     assert [one.reason for one in FAMILY.rejections(CONFIG, kind, H200)] == ["batch layout"]

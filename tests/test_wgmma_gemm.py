@@ -12,9 +12,10 @@ from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.bench._verify import Case as Verified
 from tunesmith.bench._verify import verify
 from tunesmith.kernels import KERNELS, family_for
+from tunesmith.kernels.gemm.cuda.aligned import aligned_module
 from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument
+from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
 from wgmma_cases import CASES, DIRECT, FAMILY, LAYOUTS, config, kind, problem
 
 BIG = [
@@ -59,9 +60,6 @@ def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
         ("data type", gemm_type("s"), {}),
         ("data type", gemm_type("d"), {}),
         ("batch layout", gemm_type("h", batched=True, interleaved=True), {}),
-        ("layout", kind("f8", "nn"), {}),
-        ("layout", kind("i8", "nt"), {}),
-        ("layout", kind("s", "tt", tf32=True), {}),
         ("store path", kind("h", dest="s"), {"StorePath": "TMA"}),
         ("store path", kind("i8"), {"StorePath": "TMA"}),
     ],
@@ -74,7 +72,7 @@ def test_types_that_the_instruction_does_not_multiply_have_a_named_reason(reason
 def test_the_defaults_are_legal_for_every_type_that_is_computed(problem_type):
     chosen = config(problem_type)
     assert not list(FAMILY.rejections(chosen, problem_type, H200))
-    (launch,) = FAMILY.plan(chosen, problem(304, 200, 2, 112, problem_type=problem_type, multiple=16), H200).steps
+    *_, launch = FAMILY.plan(chosen, problem(304, 200, 2, 112, problem_type=problem_type, multiple=16), H200).steps
     assert launch.shared_bytes <= H200.local_memory_bytes
     assert launch.shared_bytes > H200.local_memory_bytes // 2, "two work-groups fit, so that one has half the stages"
 
@@ -102,6 +100,31 @@ def test_operands_with_strides_that_the_copy_engine_cannot_take_are_copied_first
     size = 3 * 20 * 144 * 2
     assert plan.workspace_bytes == b.offset + size + -size % 256
     assert b.offset >= FAMILY.plan(chosen, fits, H200).workspace_bytes
+
+
+@pytest.mark.parametrize("data_type", ["f8", "b8", "i8", "s"])
+@pytest.mark.parametrize(("layout", "names"), [("tn", ""), ("nn", "A"), ("tt", "B"), ("nt", "AB")])
+def test_operands_that_are_not_contiguous_along_k_are_transposed_where_they_must_be(data_type, layout, names):
+    """The product is then that of operands which were contiguous, by the same program."""
+    its, usual = (kind(data_type, one, tf32=data_type == "s") for one in (layout, "tn"))
+    chosen = config(its, InstructionColumns=96)
+    assert not list(FAMILY.rejections(chosen, its, H200))
+    assert FAMILY.modules(chosen, its) == FAMILY.modules(chosen, usual)
+    plan = FAMILY.plan(chosen, problem(48, 33, 2, 100, problem_type=its, multiple=16), H200)
+    *copies, gemm = plan.steps
+    assert [(one.entry, one.module, one.arguments[0].name) for one in copies] == [("transpose", 1, n) for n in names]
+    b, a = (one for one in gemm.arguments if isinstance(one, TensorMapArgument) and one.name != "D")
+    assert (a.shape, b.shape) == ((2, 48, 100), (2, 33, 100))
+    assert (a.name, b.name) == ("" if "A" in names else "A", "" if "B" in names else "B")
+    assert [one.arguments[1].offset for one in copies] == [one.offset for one in (a, b) if not one.name]
+    assert (a.block[1], b.block[1]) == (96, 128)
+
+
+def test_operands_of_16_bits_are_never_transposed():
+    for layout in LAYOUTS:
+        its = kind("b", layout)
+        (gemm,) = FAMILY.plan(config(its), problem(48, 40, 2, 104, problem_type=its), H200).steps
+        assert gemm.entry == "gemm"
 
 
 @pytest.mark.parametrize("m", [130, 131])
@@ -158,6 +181,14 @@ def test_with_rows_along_m_the_operands_change_places():
     assert [one.name for one in along_m if isinstance(one, TensorMapArgument)] == ["A", "B", "D"]
 
 
+def test_where_whole_waves_leave_nothing_to_share_no_workspace_is_asked_for():
+    """Four tiles of 256 x 128 on four work-groups. Devices have no address for the workspace of a plan without one."""
+    plan = FAMILY.plan(config(StreamKGrid=4), problem(256, 512, 1, 2048), H200)
+    (launch,) = plan.steps
+    assert plan.workspace_bytes == 0
+    assert not [one for one in launch.arguments if isinstance(one, WorkspaceArgument)]
+
+
 def test_all_ways_to_split_share_a_program():
     """Only whether tiles are shared is compiled in."""
     its = kind()
@@ -191,6 +222,16 @@ def test_tiles_that_fill_no_wave_are_expected_to_be_slower():
     assert guess((1536, 3000, 1536), WarpGroups=3) < guess((1536, 3000, 1536))
 
 
+def test_a_transposed_operand_is_expected_to_cost_its_way_through_memory():
+    """64 MiB of A read and written, and nothing where it is contiguous along K already."""
+    there, turned = (
+        FAMILY.guess(config(its), problem(8192, 512, 1, 8192, problem_type=its), H200)
+        for its in (kind("i8", layout) for layout in ("tn", "nn"))
+    )
+    least = 2 * 8192 * 8192 / 4.8e12
+    assert least < turned - there < 2 * least
+
+
 def test_nothing_is_expected_to_be_faster_than_memory():
     m, k = 16384, 8192
     weights = m * k * 2 / 4.8e12
@@ -208,6 +249,11 @@ def compiled(chosen, its):
     return binary
 
 
+@cache
+def compiled_copies():
+    return toolchain("CUDA").compile(aligned_module(), H200)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_nvrtc_compiles_every_case_without_a_gpu(case):
     compiled(case.config, case.problem_type)
@@ -217,6 +263,16 @@ def test_nvrtc_compiles_every_case_without_a_gpu(case):
 def test_the_sums_of_big_tiles_stay_in_registers(its, values):
     binary = compiled(config(its, **values), its)
     assert (binary.facts[0].spill_bytes or 0) <= 64
+
+
+@pytest.mark.parametrize(("its", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+def test_warp_groups_take_no_more_registers_than_there_are_at_launch(its, values):
+    """They would wait for the rest forever. By the numbers of kernel.cu: what one fetches with, and the others have."""
+    chosen = config(its, **values)
+    groups = chosen.integer("WarpGroups")
+    fetching, multiplying = {2: (40, 232), 3: (32, 160)}[groups]
+    at_launch = compiled(chosen, its).facts[0].registers * (groups + 1)
+    assert fetching + multiplying * groups <= at_launch
 
 
 @pytest.mark.parametrize("data_type", ["h", "b", "f8", "b8", "i8", "s"])
@@ -249,7 +305,7 @@ def hopper():
 def wrong_on_hopper(chosen, its, problems):
     """Every check of each problem between guard bands, as the bench does it; the program is compiled once."""
     device, operation = hopper(), GemmOperation()
-    programs = [device.load(compiled(chosen, its))]
+    programs = [device.load(compiled(chosen, its)), device.load(compiled_copies())]
     for asked in problems:
         assert not list(FAMILY.rejections_for(chosen, asked, device.target))
         for check in operation.checks(asked):

@@ -103,6 +103,21 @@ CASES = [
         2,
     ),
     Case("TF32", {"data_type": "s", "tf32": True}, {"RowsAlong": "M", "GlobalSplitU": 2}, (77, 75, 2, 100), 1),
+    Case("float8, A transposed", {"data_type": "f8", "layout": "nn", "scaled": True}, {}, (80, 77, 2, 300)),
+    Case(
+        "int8, both transposed",
+        {"data_type": "i8", "layout": "nt", "bias": True},
+        {"RowsAlong": "M", "InstructionColumns": 96, "StreamKGrid": 3},
+        (77, 75, 2, 300),
+        2,
+    ),
+    Case(
+        "TF32, B transposed, odd strides",
+        {"data_type": "s", "layout": "tt", "tf32": True},
+        {"GlobalSplitU": 2},
+        (77, 75, 2, 100),
+        odd_strides=1,
+    ),
     Case(
         "half, two side by side along M",
         {"bias": True, "activation": "relu"},
@@ -122,6 +137,7 @@ QUICK = (
     "bfloat16, shared by five",
     "bfloat16, odd strides, cut in two",
     "float8, cut in two",
+    "TF32, B transposed, odd strides",
     "half, two side by side along N",
 )
 """Cases that between them run most of the code."""

@@ -77,11 +77,15 @@ def storage_bytes(operand: Operand, alignment: int) -> int:
     return math.ceil(size / alignment) * alignment
 
 
-def set_count(set_bytes: int, target: Target, cold: bool) -> int:
-    """Sets to rotate through so that the last-level cache has been filled with others before one comes round again."""
+def set_count(set_bytes: int, touched: float, target: Target, cold: bool) -> int:
+    """Sets to rotate through so that the last-level cache has been filled with others before one comes round again.
+
+    `touched` are the bytes of a set that an execution reads or writes: what it leaves alone (C where beta = 0) fills no
+    cache.
+    """
     if not cold:
         return 1
-    needed = 1 + math.ceil(target.last_level_cache_bytes / set_bytes)
+    needed = 1 + math.ceil(target.last_level_cache_bytes / max(1, min(touched, set_bytes)))
     affordable = int(_LARGEST_SHARE * target.global_memory_bytes) // set_bytes
     return max(1, min(needed, affordable, _MOST_SETS))
 
@@ -93,14 +97,14 @@ class Arenas:
         self._device, self._cold = device, cold
         self._kept: OrderedDict[str, Arena] = OrderedDict()
 
-    def get(self, problem: Problem, operands: Sequence[Operand], put: Mapping[str, Put]) -> Arena:
+    def get(self, problem: Problem, operands: Sequence[Operand], touched: float, put: Mapping[str, Put]) -> Arena:
         key = problem.to_json()
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
         target = self._device.target
         set_bytes = sum(storage_bytes(operand, self._device.alignment) for operand in operands)
-        count = set_count(set_bytes, target, self._cold)
+        count = set_count(set_bytes, touched, target, self._cold)
         self._make_room(count * set_bytes)
         arena = self._kept[key] = Arena(self._device, operands, put, count)
         return arena

@@ -15,6 +15,8 @@ from tunesmith.records import Problem
 
 from ._case import Case
 
+_THREADS = 2
+"""That make cases ahead: as many as most problems have checks, each of which is a case."""
 _KEPT_SHARE = 0.25
 """Of the host's memory: making a big problem's case again for every candidate would take longer than all else."""
 
@@ -26,7 +28,7 @@ class Cases:
         self._seed = seed
         self._kept: OrderedDict[str, Case] = OrderedDict()
         self._coming: dict[str, Future[Case]] = {}
-        self._thread = ThreadPoolExecutor(1, "tunesmith-cases")
+        self._threads = ThreadPoolExecutor(_THREADS, "tunesmith-cases")
 
     def get(self, problem: Problem) -> Case:
         key = problem.to_json()
@@ -39,7 +41,7 @@ class Cases:
         return self._kept[key]
 
     def ahead(self, problems: Sequence[Problem]) -> None:
-        """Begin to make these, in a thread of their own: one after the other, and nobody waits.
+        """Begin to make these, in threads of their own; nobody waits.
 
         What was begun and never asked for is forgotten when others are begun.
         """
@@ -48,7 +50,7 @@ class Cases:
             return
         for coming in self._coming.values():
             coming.cancel()
-        self._coming = {key: self._thread.submit(self._made, problem, key) for key, problem in missing.items()}
+        self._coming = {key: self._threads.submit(self._made, problem, key) for key, problem in missing.items()}
 
     def kept(self, problem: Problem) -> Case | None:
         """The case if it is at hand."""
@@ -71,5 +73,6 @@ class Cases:
 
     def _make_room(self, size: int) -> None:
         limit = _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        while self._kept and sum(case.size for case in self._kept.values()) + size > limit:
+        # The last one stays whatever its size: every candidate of a problem is verified on two in turn.
+        while len(self._kept) > 1 and sum(case.size for case in self._kept.values()) + size > limit:
             self._kept.popitem(last=False)

@@ -150,7 +150,8 @@ class Stand:
 
     def _arena(self, problem: Problem) -> Arena:
         """Operands to time with: copies of those that were verified with, where these lie on the device."""
-        operands = OPERATIONS[problem.type.operation].operands(problem)
+        operation = OPERATIONS[problem.type.operation]
+        operands = operation.operands(problem)
         case = self._cases.kept(problem)
         verified = self._verifier.inputs(case) if case else {}
 
@@ -163,7 +164,8 @@ class Stand:
                 self._device.write(buffer, np.ascontiguousarray(content).view(np.uint8))
 
         read = (operand for operand in operands if operand.role != "out")
-        return self._arenas.get(problem, operands, {one.name: partial(put, one) for one in read})
+        puts = {one.name: partial(put, one) for one in read}
+        return self._arenas.get(problem, operands, operation.bytes(problem), puts)
 
     def _load(self, binaries: Sequence[Binary]) -> list[Program]:
         return [self._program(binary) for binary in binaries]

@@ -258,8 +258,9 @@ class CudaDevice(Device):
     def close(self) -> None:
         """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
         with contextlib.suppress(LaunchError):
-            self.release(*tuple(self._memory))
-            call("cuStreamDestroy", self._own)
+            with self.on(None):  # the thread that closes it need not be the one that opened it
+                self.release(*tuple(self._memory))
+                call("cuStreamDestroy", self._own)
             call("cuDevicePrimaryCtxRelease", self._device)
 
 

@@ -16,6 +16,7 @@ from tunesmith.logic import Choice, Logic
 from tunesmith.records import (
     Binary,
     CompiledFacts,
+    GemmCall,
     Launch,
     Module,
     Plan,
@@ -112,13 +113,11 @@ class Launcher:
             ready = self._ready[problem, aligned] = self._first(logic, problem, aligned)
         return ready
 
-    def close(self, device: bool) -> None:
-        """Give memory back, and with `device` the device as well."""
+    def close(self) -> None:
+        """Give memory and programs back."""
         self._ready.clear()
         self._programs.clear()
         self._pool.close()
-        if device:
-            self.device.close()
 
     def _carry_out(self, ready: Ready, wrapped: Mapping[str, Buffer], reads: Mapping[str, Storage], d: Stored) -> None:
         sizes = {name: storage.nbytes for name, storage in {**reads, "D": d.storage}.items() if name not in wrapped}
@@ -153,7 +152,7 @@ class Launcher:
                 why.append(f"{choice.name}: {compiled}")
                 continue
             plan = _kernel(solution).plan(solution.configuration, problem, self.device.target, compiled.facts)
-            if not aligned and (compiled.aligned or _has_tensor_maps(plan)):
+            if not aligned and (compiled.aligned or _asks_for_alignment(plan)):
                 why.append(f"{choice.name}: alignment ({ALIGNMENT} bytes, of every operand's address)")
                 continue
             return Ready(Launched(choice, problem, plan, solution), compiled)
@@ -214,9 +213,12 @@ def _promised(module: Module) -> bool:
     return not pointers.isdisjoint(promised)
 
 
-def _has_tensor_maps(plan: Plan) -> bool:
+def _asks_for_alignment(plan: Plan) -> bool:
+    """Tensor maps do, and the vendor's BLAS of operands of one byte."""
     launches = [step for step in plan.steps if isinstance(step, Launch)]
-    return any(isinstance(argument, TensorMapArgument) for step in launches for argument in step.arguments)
+    has_maps = any(isinstance(argument, TensorMapArgument) for step in launches for argument in step.arguments)
+    calls = [step for step in plan.steps if isinstance(step, GemmCall)]
+    return has_maps or any(call.dtype.startswith(("float8", "int8")) for call in calls)
 
 
 def _read_only(storage: Storage) -> Storage:

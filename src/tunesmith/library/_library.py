@@ -194,7 +194,10 @@ class Library:
             for gpu in self._gpus.values():
                 gpu.close()
             for launcher in launchers:
-                launcher.close(device=not isinstance(self._asked, Device))
+                with _at_home(launcher.device):
+                    launcher.close()
+                if not isinstance(self._asked, Device):
+                    launcher.device.close()
             self._gpus.clear()
             self._opened = None
 

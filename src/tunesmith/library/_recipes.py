@@ -26,6 +26,10 @@ REMEMBERED = 4096
 WORKSPACE = ""
 """By which name a plan's addresses have it."""
 
+NOT_YET = 256
+"""Stands for the workspace's address until there is one: aligned as it will be, and not null, so that tensor maps of it
+can be encoded."""
+
 
 Addresses = tuple[int, ...]
 """Of a call's `Arguments` on the GPU, in their order; 0 for what was not given."""
@@ -192,7 +196,7 @@ class Gpu:
             return None
         bias, one = call.extra.get("Bias"), self.one() if call.wanted.scaled else 0
         extra = [call.extra[name].address if name in call.extra else 0 for name in ("Bias", "ScaleA", "ScaleB")]
-        first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, way.swapped, 0, one)
+        first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, way.swapped, NOT_YET, one)
         plan = self.device.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
         return Direct(
             told=ready.launched,

@@ -62,9 +62,13 @@ LibraryLogic:               # how the result is labelled; may be left out
 A key that is not known is an error. What is assumed or ignored is said when the file is read."""
 
 
+_OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
+[kernel's description](custom-kernels.md), from this file. `OperationType: Random` has
+[its own](parameters.md#random-number-generators)."""
+
+
 def _problem_type() -> list[str]:
-    custom = "`OperationType: Custom` has one more key, `Kernel`: the path of a kernel's description, from this file."
-    return ["## Problem type", _keys(GEMM_FIELDS), custom]
+    return ["## Problem type", _OTHER_OPERATIONS, _keys(GEMM_FIELDS)]
 
 
 def _phases() -> list[str]:

@@ -31,11 +31,12 @@ class RowMajor:
 
 
 def row_major(problem: Problem, random: np.random.Generator) -> RowMajor:
-    """Random inputs as verification uses them, and an output full of NaN."""
+    """Random inputs as verification uses them, and an output full of NaN, or of zeros where it has none."""
     operation = OPERATIONS["GEMM"]
     operands = {operand.name: operand for operand in operation.operands(problem)}
     storage: dict[str, Array] = dict(operation.inputs(problem, random))
-    storage["D"] = np.full(operands["D"].storage_elements, np.nan, operands["D"].dtype)
+    d = operands["D"]
+    storage["D"] = np.full(d.storage_elements, np.nan if np.dtype(d.dtype).kind != "i" else 0, d.dtype)
 
     def view(name: str) -> Array:
         operand, array = operands[name], storage[name]

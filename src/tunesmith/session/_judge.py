@@ -17,7 +17,8 @@ from .stream_k_open import OpenGrids, is_open, with_a_grid
 class FamilyJudge:
     """Legality, derived values and identity of configurations of one problem type on one target.
 
-    Everything is asked of the family (DESIGN rule 3) and remembered: the protocol asks the same of many lineages.
+    Everything is asked of the family, which alone knows what is legal, and remembered: the protocol asks the same of
+    many lineages.
     """
 
     def __init__(self, problem_type: ProblemType, target: Target, grids: OpenGrids | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The last look at a logic: loaded again as its users will, with every launch watched (DESIGN: time what ships).
+"""The last look at a logic: loaded again as its users will, with every launch watched.
 
 It happens in a process of its own (`watcher`), since a driver that crashes or hangs must not take a finished run along.
 """
@@ -18,8 +18,9 @@ SECONDS = 120.0
 def watch(logic: Sequence[Path], cache: Path, seconds: float = SECONDS) -> list[str]:
     """What is wrong with logic files that were written, a sentence each; nothing when all is well.
 
-    Of every GEMM logic (the operation that the library launches), each solution is launched through `tunesmith.load` at
-    the smallest size that it won: the launch must be of the solution that the logic names there, and its result right.
+    Of every GEMM logic (the operation that the library launches) that NumPy arrays can ask for, each solution is
+    launched through `tunesmith.load` at the smallest size that it won: the launch must be of the solution that the
+    logic names there, and its result right.
     `cache` is a bench's, so that what it compiled is found again.
     """
     if not logic:

@@ -1,4 +1,4 @@
-"""The library against a peer on the same arrays: blocks of calls that take turns, host time on both sides (rule 6)."""
+"""The library against a peer on the same arrays: blocks of calls that take turns, host time on both sides."""
 
 from __future__ import annotations
 

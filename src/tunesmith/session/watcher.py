@@ -20,11 +20,15 @@ from ._arrays import RowMajor, row_major
 LAUNCHED = "GEMM"
 """The operation that the library launches."""
 
+OF_TENSORS = ("ScaleAB", "F32XdlMathOp")
+"""Fields of types that are asked for by torch tensors alone: NumPy's arrays have no scale, and no TF32."""
+
 
 def watched(path: Path) -> Iterator[str]:
     """What is wrong with one logic, a sentence each; see `_watch.watch`."""
     logic = Logic.load(path)
-    if logic.document.problem_type.operation != LAUNCHED:
+    kind = logic.document.problem_type
+    if kind.operation != LAUNCHED or any(name in kind.fields for name in OF_TENSORS):
         return
     launched: list[Launched] = []
     try:
@@ -43,10 +47,18 @@ def _smallest(document: Document) -> list[Row]:
 
 def _look(library: Library, logic: Logic, row: Row, launched: list[Launched]) -> Iterator[str]:
     kind = logic.document.problem_type
-    beta = 0.5 if kind.fields.flag("UseBeta") else 0.0
+    beta = 2.0 if kind.fields.flag("UseBeta") else 0.0
     problem = Problem(kind, row.sizes, row.leading, Configuration({"alpha": 1.0, "beta": beta}))
     arrays = row_major(problem, np.random.default_rng(0))
-    library.matmul(arrays.a, arrays.b, c=arrays.c if beta else None, beta=beta, out=arrays.out)
+    library.matmul(
+        arrays.a,
+        arrays.b,
+        out=arrays.out,
+        bias=arrays.storage.get("Bias"),
+        activation=str(kind.fields.get("Activation", "none")),
+        c=arrays.c if beta else None,
+        beta=beta,
+    )
     told = launched[-1]
     # Operands whose rows lie very far apart are copied by the library, and have natural leading dimensions then.
     said = logic.choose(row.sizes, told.problem.leading)

@@ -91,7 +91,7 @@ def host_library() -> Library:
 def cublas_library() -> Library:
     """cuBLAS with its version, which it is asked for; no context is made."""
     path, loaded = _cublas()
-    return Library(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, fp32 without TF32")
+    return Library(path, "cuBLAS " + ".".join(map(str, cublas_version(loaded))))
 
 
 def cublas_version(loaded: Any) -> tuple[int, ...]:

@@ -58,7 +58,8 @@ DEPTH_U = Parameter(
     "DepthU",
     0,
     (0, 4, 8, 16, 32, 64),
-    "Steps along K between two trips to memory: LoopUnroll x LocalSplitU. 0 lets it follow from LoopUnroll.",
+    "Steps along K between two trips to memory: LoopUnroll x LocalSplitU. 0 lets it follow from LoopUnroll; in "
+    "TritonGemm, which takes powers of two from 16 to 256, it stands for 64.",
     accepts="natural number",
 )
 LOOP_UNROLL = Parameter(
@@ -101,8 +102,9 @@ GLOBAL_SPLIT = Parameter(
     "GlobalSplitU",
     1,
     (1, 2, 4, 8),
-    "Work-groups that share one macro tile, each with its part of K. Their sums go to the workspace; a second launch "
-    "adds them in a fixed order, so that results repeat bit by bit.",
+    "Work-groups that share one macro tile, each with its part of K. Their sums go to the workspace and are added in a "
+    "fixed order, by a second launch or by the work-group with the first part, so that results repeat bit by bit. "
+    "Compiled in for OpenCL, a parameter of the launch elsewhere.",
     accepts="positive integer",
 )
 STREAM_GRID = Parameter(
@@ -110,9 +112,9 @@ STREAM_GRID = Parameter(
     0,
     (0, -1, 16, 32, 64, 128, 256),
     "0: a work-group for each macro tile. Otherwise stream-K on so many work-groups: they take whole tiles in waves, "
-    "then split the rest along K evenly, whatever the number of tiles. Sums over part of K go to the workspace; a "
-    "second launch adds them in a fixed order. -1: for each problem when it is launched, with StreamKFullTiles, by "
-    "what stream-K is predicted to cost.",
+    "then split the rest along K evenly, whatever the number of tiles. Sums over part of K go to the workspace and are "
+    "added in a fixed order. -1: for each problem when it is launched, with StreamKFullTiles, by what stream-K is "
+    "predicted to cost.",
     When.LAUNCH,
     accepts="natural number or -1",
 )

@@ -48,6 +48,10 @@ EXTENDED_WORKSPACE = 32 * 2**20
 INT8_ALIGNMENT = 4
 """Elements that leading dimensions of int8 operands are multiples of (cublasGemmEx)."""
 
+FLOAT8_ALIGNMENT = 16
+"""Bytes that columns of float8 products and the extents along them are multiples of. Source: NVIDIA's cuBLAS
+documentation, cublasLtMatmul, what its FP8 kernels require."""
+
 
 class VendorBlas(Kernel):
     """One call, or on the CPU one for each matrix of a batch. Nothing may vary: what is chosen inside is the vendor's.
@@ -80,6 +84,9 @@ class VendorBlas(Kernel):
         if gemm.dtype == "int8" and (gemm.lda % INT8_ALIGNMENT or gemm.ldb % INT8_ALIGNMENT):
             what = f"A and B have leading dimensions {gemm.lda} and {gemm.ldb}"
             yield Rejection("alignment", f"{what}, cuBLAS takes multiples of {INT8_ALIGNMENT} of int8")
+        if gemm.dtype.startswith("float8") and any(extent % FLOAT8_ALIGNMENT for extent in _float8_extents(gemm)):
+            what = f"M, K or a leading dimension of {problem}"
+            yield Rejection("alignment", f"{what} is no multiple of {FLOAT8_ALIGNMENT} bytes, as cuBLASLt asks")
         for operand in GemmOperation().operands(problem):
             need = operand.storage_elements * np.dtype(operand.dtype).itemsize
             if need > target.max_allocation_bytes:
@@ -127,6 +134,12 @@ class VendorBlas(Kernel):
 def _is_extended(gemm: Gemm) -> bool:
     """Whether plain BLAS has no word for it."""
     return gemm.dtype.startswith("float8") or gemm.bias or gemm.activation != "none"
+
+
+def _float8_extents(gemm: Gemm) -> tuple[int, ...]:
+    """M and K in elements, leading dimensions in bytes."""
+    wide = np.dtype(gemm.dest).itemsize
+    return gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * wide, gemm.ldd * wide
 
 
 def _wrong_epilogue(gemm: Gemm, target: Target) -> Iterator[Rejection]:

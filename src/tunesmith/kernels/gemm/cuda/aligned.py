@@ -1,4 +1,5 @@
-"""A copy of a matrix whose rows begin at multiples of 16 bytes, for a kernel that takes no others (TMA)."""
+"""A copy of a matrix whose rows begin at multiples of 16 bytes, for a kernel that takes no others (TMA); or of the
+transposed matrix, for one that takes its rows only along the other dimension."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ ALIGNMENT = 16
 PART_ALIGNMENT = 256
 """Bytes from which each copy in a workspace begins."""
 _THREADS = 256
+_TILE_BYTES = 128
+"""Of each row of a tile that a work-group transposes, and of each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedCopy:
     """An operand's rows, contiguous along their `length` elements, copied into the workspace `offset` bytes from its
-    start. `leading` and `stride` are those of the operand, in elements; `element` is the size of one in bytes."""
+    start; `transposed`, its columns, which are then contiguous. `leading` and `stride` are those of the operand, in
+    elements; `element` is the size of one in bytes: 1, 2 or 4 where it is transposed."""
 
     name: str
     batch: int
@@ -28,16 +32,27 @@ class AlignedCopy:
     stride: int
     element: int
     offset: int = 0
+    transposed: bool = False
+
+    @property
+    def rows_to(self) -> int:
+        """Rows of the copy."""
+        return self.length if self.transposed else self.rows
+
+    @property
+    def length_to(self) -> int:
+        """Elements of one row of the copy, contiguous."""
+        return self.rows if self.transposed else self.length
 
     @property
     def leading_to(self) -> int:
         """Elements from one row of the copy to the next."""
-        return -(-self.length * self.element // ALIGNMENT) * ALIGNMENT // self.element
+        return -(-self.length_to * self.element // ALIGNMENT) * ALIGNMENT // self.element
 
     @property
     def stride_to(self) -> int:
         """Elements from one matrix of the copied batch to the next."""
-        return self.leading_to * self.rows
+        return self.leading_to * self.rows_to
 
     @property
     def bytes(self) -> int:
@@ -46,21 +61,29 @@ class AlignedCopy:
 
     def launch(self, module: int) -> Launch:
         """By module number `module` of the plan, which is `aligned_module()`."""
-        parts = -(-self.length * self.element // ALIGNMENT) * self.rows
         steps = (self.length, self.leading, self.stride, self.leading_to, self.stride_to)
         row, step, batch_step, step_to, batch_step_to = (
             ScalarArgument(extent * self.element, "int64") for extent in steps
         )
         return Launch(
             module,
-            "align",
-            grid=(-(-parts // _THREADS), 1, self.batch),
+            "transpose" if self.transposed else "align",
+            grid=(self._work_groups, 1, self.batch),
             work_group=(_THREADS, 1, 1),
             arguments=(
                 *(OperandArgument(self.name), WorkspaceArgument(self.offset)),
                 *(row, ScalarArgument(self.rows, "int64"), step, batch_step, step_to, batch_step_to),
+                *([ScalarArgument(self.element, "int32")] if self.transposed else []),
             ),
         )
+
+    @property
+    def _work_groups(self) -> int:
+        """For one matrix: one for each tile, or a work-item for every 16 bytes."""
+        if self.transposed:
+            return -(-self.length * self.element // _TILE_BYTES) * -(-self.rows * self.element // _TILE_BYTES)
+        parts = -(-self.length * self.element // ALIGNMENT) * self.rows
+        return -(-parts // _THREADS)
 
 
 def needs_copy(leading: int, stride: int, batch: int, element: int) -> bool:
@@ -71,4 +94,5 @@ def needs_copy(leading: int, stride: int, batch: int, element: int) -> bool:
 
 @cache
 def aligned_module() -> Module:
-    return Module("CUDA", files(__package__).joinpath("aligned.cu").read_text(encoding="utf-8"), ("align",))
+    text = files(__package__).joinpath("aligned.cu").read_text(encoding="utf-8")
+    return Module("CUDA", text, ("align", "transpose"))

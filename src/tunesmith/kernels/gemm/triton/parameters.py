@@ -41,7 +41,7 @@ WARPS = Parameter(
     "NumWarps",
     8,
     (8, 4, 2, 1),
-    "Warps of a work-group (on AMD: wavefronts); with WarpSpecialize, those that multiply.",
+    "Warps of a work-group (on AMD: wavefronts); with WarpSpecialize, those of each group that multiplies.",
     accepts="positive integer",
 )
 EPILOGUE_SUBTILE = Parameter(
@@ -86,7 +86,7 @@ SPECIALIZE = Parameter(
     "WarpSpecialize",
     False,
     (False, True),
-    "More warps fetch while NumWarps multiply (Hopper and newer).",
+    "More warps fetch while two groups of NumWarps multiply (Hopper only).",
     accepts="truth value",
 )
 FLATTEN = Parameter(

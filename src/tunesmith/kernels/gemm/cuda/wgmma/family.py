@@ -31,9 +31,9 @@ from .text import module
 class CudaWgmmaGemm(Kernel):
     """Persistent work-groups; macro tiles of 64 x WarpGroups by InstructionColumns, with 128 bytes of K a stage.
 
-    fp16 and bf16 in any layout; float8, int8 and TF32 where K is contiguous in both operands. Sums in float32 (int32
-    of int8), D in the operands' type or that of the sums; bias, activation and scales. Operands whose strides TMA does
-    not take are copied first. docs/gemm-wgmma.md explains it.
+    fp16, bf16, float8, int8 and TF32 in any layout. Sums in float32 (int32 of int8), D in the operands' type or that of
+    the sums; bias, activation and scales. Operands whose strides TMA does not take are copied first, and of float8,
+    int8 and TF32 those that are not contiguous along K are transposed. docs/gemm-wgmma.md explains it.
     """
 
     name, operation, language, named_by = "CudaWgmmaGemm", "GEMM", "CUDA", INSTRUCTION.name

@@ -30,6 +30,9 @@ SWIZZLE_64, SWIZZLE_128 = 2, 3
 COPIES = 1
 """The module that copies operands, behind the kernel's own."""
 
+NOTHING = ScalarArgument(0, "uint64")
+"""The address of what a launch has not."""
+
 
 def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
     gemm, shape = Gemm.of(problem), Shape.of(config, problem.type)
@@ -62,8 +65,8 @@ def workspace_bytes(sides: Mapping[str, Side], workspace: Workspace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An operand as it lies in memory: batch, outer, contiguous. Where TMA cannot take its strides there is a `copy`,
-    which is fetched instead."""
+    """An operand as TMA sees it: batch, outer, contiguous. Where it is not fetched from where it lies, there is a
+    `copy` of it."""
 
     name: str
     shape: tuple[int, int, int]
@@ -77,26 +80,28 @@ class Side:
         depth = shape.kind.depth
         box = (1, side // sharers, depth) if self.along_k else (1, depth // sharers, ROWS_OF_A_GROUP)
         dtype = shape.kind.copied_as
-        if self.copy is None:
-            return TensorMapArgument(self.name, dtype, self.shape, self.strides, box, SWIZZLE_128)
-        strides = (self.copy.stride_to, self.copy.leading_to, 1)
-        return TensorMapArgument("", dtype, self.shape, strides, box, SWIZZLE_128, self.copy.offset)
+        name, offset = ("", self.copy.offset) if self.copy else (self.name, 0)
+        return TensorMapArgument(name, dtype, self.shape, self.strides, box, SWIZZLE_128, offset)
 
 
 def sides_of(gemm: Gemm, shape: Shape, offset: int) -> dict[str, Side]:
-    """A and B, their copies in the workspace from `offset` on."""
+    """A and B. From `offset` on in the workspace are copies of what TMA does not take, and of what the instruction
+    takes only the other way round."""
     sides = {}
     for name, side, leading, stride, along_k in (
         ("A", gemm.m, gemm.lda, gemm.stride_a, gemm.transpose_a),
         ("B", gemm.n, gemm.ldb, gemm.stride_b, not gemm.transpose_b),
     ):
         rows, length = (side, gemm.k) if along_k else (gemm.k, side)
-        copy = None
-        if needs_copy(leading, stride, gemm.batch, shape.kind.bytes):
+        transposed = not along_k and not shape.kind.either_way
+        if transposed or needs_copy(leading, stride, gemm.batch, shape.kind.bytes):
             offset = -(-offset // PART_ALIGNMENT) * PART_ALIGNMENT
-            copy = AlignedCopy(name, gemm.batch, rows, length, leading, stride, shape.kind.bytes, offset)
+            copy = AlignedCopy(name, gemm.batch, rows, length, leading, stride, shape.kind.bytes, offset, transposed)
             offset += copy.bytes
-        sides[name] = Side(name, (gemm.batch, rows, length), (stride, leading, 1), along_k, copy)
+            extents, strides = (gemm.batch, copy.rows_to, copy.length_to), (copy.stride_to, copy.leading_to, 1)
+            sides[name] = Side(name, extents, strides, along_k or transposed, copy)
+        else:
+            sides[name] = Side(name, (gemm.batch, rows, length), (stride, leading, 1), along_k)
     return sides
 
 
@@ -117,13 +122,12 @@ def _stored(gemm: Gemm, shape: Shape) -> TensorMapArgument:
 
 
 def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
-    nothing = ScalarArgument(0, "uint64")
     scales = ("ScaleA", "ScaleB")
     return (
         OperandArgument("D"),
         OperandArgument("C"),
-        OperandArgument("Bias") if gemm.bias else nothing,
-        *(OperandArgument(name) if gemm.scaled else nothing for name in scales),
+        OperandArgument("Bias") if gemm.bias else NOTHING,
+        *(OperandArgument(name) if gemm.scaled else NOTHING for name in scales),
         *_integers(*shape.sides(gemm), gemm.k, gemm.batch),
         *(ScalarArgument(value, "int64") for value in (gemm.ldd, gemm.stride_d, gemm.ldc, gemm.stride_c)),
         *(ScalarArgument(value, gemm.sums) for value in (gemm.alpha, gemm.beta)),
@@ -131,9 +135,10 @@ def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
 
 
 def _shared(schedule: Schedule, workspace: Workspace) -> tuple[Argument, ...]:
+    # A plan without shared tiles has no workspace.
+    places = (WorkspaceArgument(workspace.sums_at), WorkspaceArgument(0)) if schedule.shares else (NOTHING, NOTHING)
     return (
-        WorkspaceArgument(workspace.sums_at),
-        WorkspaceArgument(0),
+        *places,
         *_integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts),
     )
 

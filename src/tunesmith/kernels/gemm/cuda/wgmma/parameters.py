@@ -57,8 +57,9 @@ STORE_PATH = Parameter(
     "StorePath",
     "TMA",
     ("TMA", "Direct"),
-    "How D is written: TMA from shared memory, 16 bytes at least, so 16-bit types and aligned sizes only; Direct by "
-    "every work-item from its registers, whatever the alignment.",
+    "How D is written: TMA from shared memory, 16 bytes at least, so aligned sizes only, and in CudaWgmmaGemm 16-bit "
+    "types only; Direct (CudaWgmmaGemm) and Pointer (TritonGemm) by every work-item from its registers, whatever the "
+    "alignment.",
 )
 PROMOTE_EVERY = Parameter(
     "PromoteEvery",

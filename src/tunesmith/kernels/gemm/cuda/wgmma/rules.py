@@ -35,12 +35,9 @@ def rejections(config: Configuration, problem_type: ProblemType, target: Target)
 
 
 def _wrong_kind(shape: Shape, problem_type: ProblemType) -> Iterator[Rejection]:
-    kind = kind_of(problem_type)
-    if kind is None:
+    if kind_of(problem_type) is None:
         letter = problem_type.fields.word("DataType")
         yield Rejection("data type", f"{problem_type.name}: the tensor cores here do not multiply {letter} exactly")
-    elif not kind.either_way and not (shape.x_along_k and shape.y_along_k):
-        yield Rejection("layout", f"{kind.ptx} operands are multiplied only where K is contiguous in both")
     if shape.by_tma and shape.dest_bytes > 2:
         yield Rejection("store path", f"TMA writes D from shared memory in 16-bit types only, not {shape.dest}")
     if shape.promote_every and not shape.kind.few_bits:

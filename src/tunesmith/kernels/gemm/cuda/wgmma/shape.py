@@ -20,8 +20,9 @@ LOCAL_BYTES = 227 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """x is the operand whose side makes the rows, y the other one. `dest` is NumPy's name of D's type; `splits` says
-    that the program can share a tile among work-groups; a cluster has so many of these along rows and columns."""
+    """x is the operand whose side makes the rows, y the other one, each as it is fetched: a transposed copy lies along
+    K. `dest` is NumPy's name of D's type; `splits` says that the program can share a tile among work-groups; a cluster
+    has so many of these along rows and columns."""
 
     kind: Kind
     dest: str
@@ -41,7 +42,9 @@ class Shape:
     def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> Shape:
         """Of a type that the tensor cores do not multiply, the shape is that of half precision."""
         fields = problem_type.fields
-        a_along_k, b_along_k = fields.flag("TransposeA"), not fields.flag("TransposeB")
+        kind = kind_of(problem_type) or KINDS["h"]
+        a_along_k = fields.flag("TransposeA") or not kind.either_way
+        b_along_k = not fields.flag("TransposeB") or not kind.either_way
         rows_are_n = config.word("RowsAlong") == "N"
         x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
         groups, columns = config.integer("WarpGroups"), config.integer("InstructionColumns")
@@ -51,7 +54,7 @@ class Shape:
             room = memory - _fixed_bytes(groups, by_tma)
             stages = room // (_stage_bytes(groups, columns) + BARRIER_BYTES)
         return Shape(
-            kind=kind_of(problem_type) or KINDS["h"],
+            kind=kind,
             dest=DATA_TYPES[dest_of(problem_type)].dtype,
             warp_groups=groups,
             columns=columns,
