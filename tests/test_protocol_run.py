@@ -24,7 +24,7 @@ from protocol_fakes import (
     sizes,
     tiles,
 )
-from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, StepResult, run
+from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, StepResult, run, step_names
 from tunesmith.records import Configuration, UserError
 
 # Lineages and determined parameters
@@ -265,6 +265,14 @@ def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
     ]
     assert tuple(seen) == result.steps
     assert [len(step.after) for step in seen] == [9, 9, 5, 5, 5]
+
+
+def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
+    """Its name is a file's, of which systems take 255 bytes."""
+    many = {f"Parameter{number}": [1] for number in range(30)}
+    assert step_names(phases(dict.fromkeys(many, 1), benchmark(**many))) == (
+        "01_BF_Parameter0_Parameter1_Parameter2_and_27_more",
+    )
 
 
 def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -> None:

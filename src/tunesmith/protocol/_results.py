@@ -123,6 +123,9 @@ def phase_of(step: Step) -> Phase:
             return Phase.FINAL
 
 
+MOST_NAMED = 4
+"""Parameters in a step's name."""
+
 _SHORT = {
     Phase.COMMON: "CM",
     Phase.FORK: "Fork",
@@ -136,9 +139,16 @@ _SHORT = {
 def step_names(phases: Phases) -> tuple[str, ...]:
     """A name for each step, after Tensile's: number, phase, parameters (`03_BF_NumLoadsCoalescedA`)."""
     return tuple(
-        "_".join([f"{number:02}", _SHORT[phase_of(step)], *_parameters(step)])
+        "_".join([f"{number:02}", _SHORT[phase_of(step)], *_shortened(_parameters(step))])
         for number, step in enumerate(phases.steps, start=1)
     )
+
+
+def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Not all of many: a step's name is that of a file, and stands in tables."""
+    if len(names) <= MOST_NAMED:
+        return names
+    return *names[: MOST_NAMED - 1], f"and_{len(names) - MOST_NAMED + 1}_more"
 
 
 def _parameters(step: Step) -> tuple[str, ...]:
