@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +12,8 @@ from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k_calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k_kernels import TileFilter
 
-from ._output import Device, Json, console, messages, print_json
-
-INTERRUPTED = 130
+from ._output import Device, Json, messages
+from ._runs import ended, stoppable
 
 
 def stream_k(
@@ -52,18 +50,6 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with ProgressReport(messages, quiet or as_json) as progress:
-            outcome = calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
-    except KeyboardInterrupt:
-        messages.print(
-            f"stopped; everything measured is in {runs_folder(out)}, and the same command goes on from there"
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(report.calibrated_document(outcome))
-    else:
-        console.print(report.calibrated(outcome))
-    if outcome.look_at:
-        raise typer.Exit(1)
+    with stoppable(runs_folder(out)), ProgressReport(messages, quiet or as_json) as progress:
+        outcome = calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
+    ended(as_json, lambda: report.calibrated_document(outcome), lambda: report.calibrated(outcome), outcome.look_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +13,10 @@ from tunesmith.report import portblas_outcome as report
 from tunesmith.session.portblas_task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
 from tunesmith.session.portblas_tune import tune_portblas
 
-from ._output import Device, Json, console, messages, print_json
+from ._output import Device, Json, messages
+from ._runs import ended, stoppable
 from .portblas_generate import Folders
 
-INTERRUPTED = 130
 SIZES = ("M", "K", "N", "BATCH", "REP")
 LARGEST = 2**31 - 1
 _ORDER = f"the order is {ALL}|{'|'.join(TRANSPOSES)} M K N BATCH REP [{'|'.join(LAYOUTS)}]"
@@ -74,19 +73,9 @@ def tune(
     Example: `tunesmith portblas tune all 64 64 64 64 10 interleaved --config default -o out/small`
     """
     task = _task(transposes, sizes, config, folder, logic, language, data_type, guided, vendor)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with ProgressReport(messages, quiet or as_json) as progress:
-            outcome = tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress)
-    except KeyboardInterrupt:
-        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(report.document(outcome))
-    else:
-        console.print(report.tables(outcome))
-    if outcome.look_at:
-        raise typer.Exit(1)
+    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
+        outcome = tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress)
+    ended(as_json, lambda: report.document(outcome), lambda: report.tables(outcome), outcome.look_at)
 
 
 def _task(

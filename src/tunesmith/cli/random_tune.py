@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,9 +17,9 @@ from tunesmith.session.random_compile import compile_random
 from tunesmith.session.random_task import RandomTask
 from tunesmith.session.random_tune import tune_random
 
-from ._output import Device, Json, console, messages, print_json
+from ._output import Device, Json, messages
+from ._runs import ended, stoppable
 
-INTERRUPTED = 130
 _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -87,40 +86,26 @@ def tune(
         seed=seed,
         grow=grow,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arch is not None:
         _compile(task, out, arch, device, quiet, as_json)
         return
-    try:
-        with ProgressReport(messages, quiet or as_json) as progress:
-            outcome = tune_random(task, out, device=device, budget_minutes=budget, observe=progress)
-    except KeyboardInterrupt:
-        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
+    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
+        outcome = tune_random(task, out, device=device, budget_minutes=budget, observe=progress)
     written = random_outputs.write(outcome, benchmark_out)
-    if as_json:
-        print_json(report.document(outcome, written))
-    else:
-        console.print(report.tables(outcome, written))
-    if outcome.look_at:
-        raise typer.Exit(1)
+    ended(as_json, lambda: report.document(outcome, written), lambda: report.tables(outcome, written), outcome.look_at)
 
 
 def _compile(task: RandomTask, out: Path, arch: str, device: str | None, quiet: bool, as_json: bool) -> None:
     if device is not None:
         raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
-    try:
-        with CompilingReport(messages, quiet or as_json) as progress:
-            outcome = compile_random(task, out, arch, observe=progress)
-    except KeyboardInterrupt:
-        messages.print(f"stopped; everything compiled is in {out}, and the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(random_compiled.document(outcome))
-    else:
-        console.print(random_compiled.tables(outcome))
-    if random_compiled.look_at(outcome):
-        raise typer.Exit(1)
+    with stoppable(out, "compiled"), CompilingReport(messages, quiet or as_json) as progress:
+        outcome = compile_random(task, out, arch, observe=progress)
+    ended(
+        as_json,
+        lambda: random_compiled.document(outcome),
+        lambda: random_compiled.tables(outcome),
+        random_compiled.look_at(outcome),
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:

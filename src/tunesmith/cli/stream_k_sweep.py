@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +14,9 @@ from tunesmith.session.stream_k_choices import GRIDS
 from tunesmith.session.stream_k_kernels import TileFilter
 from tunesmith.session.stream_k_sweep import TABLE, SweepOutcome, SweepTask, sweep_stream_k
 
-from ._output import Device, Json, console, messages, print_json
+from ._output import Device, Json, messages
+from ._runs import ended, stoppable
 
-INTERRUPTED = 130
 PLOT = "sweep.svg"
 
 
@@ -86,20 +85,10 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with ProgressReport(messages, quiet or as_json) as progress:
-            outcome = sweep_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
-    except KeyboardInterrupt:
-        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
+    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
+        outcome = sweep_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
     written = _written(outcome)
-    if as_json:
-        print_json(report.document(outcome, written))
-    else:
-        console.print(report.swept(outcome, written))
-    if outcome.look_at:
-        raise typer.Exit(1)
+    ended(as_json, lambda: report.document(outcome, written), lambda: report.swept(outcome, written), outcome.look_at)
 
 
 def _written(outcome: SweepOutcome) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,8 @@ import typer
 from tunesmith import session
 from tunesmith.report import ProgressReport, documents, tables
 
-from ._output import Device, Json, MaxSize, console, messages, print_json
-
-INTERRUPTED = 130
+from ._output import Device, Json, MaxSize, messages
+from ._runs import ended, stoppable
 
 
 def tune(
@@ -33,16 +31,6 @@ def tune(
 
     Example: `tunesmith tune examples/quickstart.yaml -o out`
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with ProgressReport(messages, quiet or as_json) as progress:
-            outcome = session.tune(file, out, device=device, max_size=max_size, budget_minutes=budget, observe=progress)
-    except KeyboardInterrupt:
-        messages.print(f"stopped; everything measured is in {out}, and the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(documents.outcome(outcome))
-    else:
-        console.print(tables.outcome(outcome))
-    if outcome.look_at:
-        raise typer.Exit(1)
+    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
+        outcome = session.tune(file, out, device=device, max_size=max_size, budget_minutes=budget, observe=progress)
+    ended(as_json, lambda: documents.outcome(outcome), lambda: tables.outcome(outcome), outcome.look_at)

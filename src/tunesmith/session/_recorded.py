@@ -188,15 +188,14 @@ class RecordedMeasure:
         return [replace(race, cells=self._in_order(race.cells)) for race in (*shared, *races) if race.cells]
 
     def _in_order(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-        """On a device of its own: problem by problem, since what is prepared for one (operands, reference) is large;
-        of each problem those first that the family guesses to be the fastest, so that they stop the others early.
+        """On a device of its own those first that the family guesses to be the fastest, so that they stop the others
+        early; the bench takes them problem by problem.
 
         On the host's CPU, where compiling takes turns with timing, one configuration after the other.
         """
         if self.judge.target.shares_the_host:
             return tuple(cells)
-        places = {problem: place for place, problem in enumerate(dict.fromkeys(problem for _, problem in cells))}
-        return tuple(sorted(cells, key=lambda cell: (places[cell[1]], self.judge.guess(*cell))))
+        return tuple(sorted(cells, key=lambda cell: self.judge.guess(*cell)))
 
     def _run(self, races: Sequence[_Race], round_: str, racing: bool) -> None:
         """Measure and commit; a second result for a cell (it broke the worker for another) is committed beside."""

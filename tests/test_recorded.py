@@ -1,0 +1,53 @@
+"""What a run asks the bench for, in which order; and that it looks at the device meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portblas_fakes import TILES
+from tunesmith.bench import Policy
+from tunesmith.devices.fake import fake_target
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Problem
+from tunesmith.session import _run, events, tune
+from tunesmith.session._judge import FamilyJudge
+from tunesmith.session._recorded import Ledger, RecordedMeasure
+from tunesmith.store import Store
+from tuning_runs import fake_file
+
+KIND = gemm_type()
+PROBLEM = Problem(KIND, (256, 64, 192), scalars=Configuration({"alpha": 1.0, "beta": 0.0}))
+
+
+class Asked:
+    """A bench that keeps what it is asked for, and measures nothing."""
+
+    def run(self, groups, racing, rivals):
+        self.keys = [[job.key for job in jobs] for jobs in groups]
+        return iter(())
+
+
+@pytest.mark.parametrize(("kind", "sorts"), [("GPU", True), ("CPU", False)])
+def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str, sorts: bool) -> None:
+    bench, judge = Asked(), FamilyJudge(KIND, fake_target(kind))
+    legal = [config for config in TILES if not judge.rejections(config)]
+    guesses = [judge.guess(config, PROBLEM) for config in legal]
+    assert guesses != sorted(guesses)
+    with Store.open(tmp_path / "store.sqlite") as store:
+        measure = RecordedMeasure(judge, bench, store, Policy(), Ledger())
+        measure.screen([legal], [PROBLEM], racing=True)
+        in_order = sorted(legal, key=lambda config: judge.guess(config, PROBLEM)) if sorts else legal
+        assert bench.keys == [[measure.key((config, PROBLEM)) for config in in_order]]
+
+
+@pytest.mark.parametrize(("device", "looks"), [("fake:GPU:8", True), ("fake:CPU:8", False)])
+def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, device: str, looks: bool) -> None:
+    """And everything that happened is passed on. A host's load is mostly our own, so that nobody looks at it."""
+    seen: list[str] = []
+    told: list[events.Event] = []
+    monkeypatch.setattr(_run.HealthWatch, "happened", lambda self: seen.append(self._target.kind))
+    done = tune(fake_file(tmp_path), tmp_path / "run", device=device, observe=told.append)
+    assert bool(seen) == looks
+    assert sum(isinstance(one, events.CellMeasured) for one in told) == done.ledger.measured
