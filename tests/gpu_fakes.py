@@ -180,14 +180,14 @@ def at(address: int, count: int, dtype: str) -> np.ndarray:
     return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8).view(dtype)
 
 
-def logic(kind: ProblemType, *configs: dict[str, object]) -> Logic:
-    """With a size that the first solution won; the last one is the fallback."""
+def logic(kind: ProblemType, *configs: dict[str, object], sizes: tuple[int, ...] = ()) -> Logic:
+    """With a size, else 64 of each, that the first solution won; the last one is the fallback."""
     configs = configs or ({},)
     named = tuple(
         Named(f"S{place}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config)))
         for place, config in enumerate(configs)
     )
-    row = Row((64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
+    row = Row(sizes or (64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
     return Logic(Document(ORIGIN, kind, named, (row,), len(configs) - 1))
 
 

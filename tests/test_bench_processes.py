@@ -34,6 +34,7 @@ EXPECTED = {
     "write between rows": (Outcome.WRONG_RESULT, "wrote outside the output"),
     "out of memory": (Outcome.LAUNCH_ERROR, "out of memory"),
     "launch error": (Outcome.LAUNCH_ERROR, "invalid launch"),
+    "refusal": (Outcome.REJECTED, "not supported"),
     "poison": (Outcome.LAUNCH_ERROR, "illegal address"),
     "segfault": (Outcome.CRASH, "SIGSEGV"),
     "abort": (Outcome.CRASH, "SIGABRT"),

@@ -78,7 +78,7 @@ def test_the_handle_is_made_once_and_follows_the_stream():
         gemm,
         *("cublasSetStream_v2", gemm),
     ]
-    assert fake.calls[1][1][1] == 0
+    assert fake.calls[1][1][1] == 16
     assert [arguments[1] for name, arguments in fake.calls if name == "cublasSetStream_v2"] == [11, 12]
 
 

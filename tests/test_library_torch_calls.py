@@ -48,6 +48,21 @@ def test_a_wider_result_is_asked_for_by_its_type_or_by_out(rig):
         lib.matmul(a, b, out_dtype="float16")
 
 
+@pytest.mark.parametrize(("known", "asked"), [("TN", ("TN", 7, 1)), ("NN", ("NN", 1, 7)), ("", ("TN", 7, 1))])
+def test_a_vector_is_read_as_the_logic_knows_it_else_in_rows(rig, known, asked):
+    """x w' of one token: its result lies in rows and in columns, so two readings fit."""
+    types = {
+        letters: gemm_type(transpose_a=letters[0] == "T", transpose_b=letters[1] == "T") for letters in ("NN", "TN")
+    }
+    sizes = {"TN": (7, 1, 5), "NN": (1, 7, 5)}  # M and N are 7 and 1, or 1 and 7
+    lib = rig.library(*(logic(kind, sizes=sizes[at] if at == known else ()) for at, kind in types.items()))
+    a, b = rig.normal(1, 5), rig.normal(7, 5).t()
+    close(lib.matmul(a, b), product(a, b))
+    (problem,) = rig.device.problems
+    assert problem.type == types[asked[0]]
+    assert problem.sizes[:2] == asked[1:]
+
+
 def test_integers_make_wider_integers(rig):
     lib = rig.library(*every_type("i8"))
     a, b = (rig.on_gpu(rig.torch.arange(-12, 12, dtype=rig.torch.int8).view(shape)) for shape in ((4, 6), (6, 4)))

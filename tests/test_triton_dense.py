@@ -43,6 +43,8 @@ def reasons(rejections) -> set[str]:
 
 STREAM = {"Schedule": "StreamK", "StreamKGrid": 132}
 SPECIAL = {"WarpSpecialize": True, "NumWarps": 4}
+NEWER = {"architecture": "sm_100"}
+BLACKWELL = dataclasses.replace(H200, **NEWER)
 
 # --- which family, and what may vary ---------------------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ def test_every_parameter_acts(name, value, start):
     start = {"DepthU": 32, **start} if name == "InputPrecision" else start
     before, after = config(its, **start), config(its, **{**start, name: value})
     for one in (before, after):
-        assert not list(DENSE.rejections(one, its, H200))
+        assert not list(DENSE.rejections(one, its, BLACKWELL if name == "WarpSpecialize" else H200))
     same = DENSE.modules(before, its) == DENSE.modules(after, its)
     assert same == (name in ("GlobalSplitU", "StreamKGrid", "StreamKFullTiles"))
     asked = problem(1000, 1000, 3, 1024, problem_type=its)
@@ -145,10 +147,11 @@ def test_defaults_are_legal_on_a_gpu(data_type):
         ("stream-K", {"StreamKGrid": 64}, {}),
         ("stream-K", {"Schedule": "StreamK", "StreamKFullTiles": 1}, {}),
         ("flattened loop", {"FlattenTiles": True}, {}),
-        ("warp specialisation", {"WarpSpecialize": True, "NumWarps": 8}, {}),
-        ("warp specialisation", {**SPECIAL, "LoadPath": "Pointer"}, {}),
-        ("warp specialisation", {**SPECIAL, **STREAM}, {}),
-        ("warp specialisation", {**SPECIAL, "Schedule": "Persistent", "FlattenTiles": True}, {}),
+        ("warp specialisation", SPECIAL, {}),
+        ("warp specialisation", {"WarpSpecialize": True, "NumWarps": 8}, NEWER),
+        ("warp specialisation", {**SPECIAL, "LoadPath": "Pointer"}, NEWER),
+        ("warp specialisation", {**SPECIAL, **STREAM}, NEWER),
+        ("warp specialisation", {**SPECIAL, "Schedule": "Persistent", "FlattenTiles": True}, NEWER),
         ("input precision", {"InputPrecision": "tf32"}, {}),
     ],
 )
@@ -171,7 +174,7 @@ def test_types_that_are_not_computed_have_a_named_reason(family):
 def test_specialised_warps_share_a_tile_that_is_too_large_for_four():
     wide = {"MacroTile": (128, 256), "NumWarps": 4}
     assert reasons(DENSE.rejections(config(**wide), kind(), H200)) == {"registers"}
-    assert not list(DENSE.rejections(config(**wide, WarpSpecialize=True), kind(), H200))
+    assert not list(DENSE.rejections(config(**wide, WarpSpecialize=True), kind(), BLACKWELL))
 
 
 def test_eight_bit_operands_need_32_steps_of_k_and_tf32_a_type_that_permits_it():
@@ -349,3 +352,16 @@ def test_a_guess_prefers_what_fills_the_device():
     few, many = (problem(m, 1, 1, 65536) for m in (64, 65536))
     assert min(vectors, key=lambda one: GEMV.guess(one, few, H200)) == vectors[1]
     assert min(vectors, key=lambda one: GEMV.guess(one, many, H200)) == vectors[0]
+
+
+def test_sums_too_short_for_tf32x3_to_be_as_exact_as_float32_have_a_named_reason():
+    its = kind("s")
+    chosen = {precision: config(its, DepthU=32, InputPrecision=precision) for precision in ("tf32x3", "ieee")}
+
+    def refused(precision, k):
+        return "input precision" in reasons(
+            DENSE.rejections_for(chosen[precision], problem(64, 64, 1, k, problem_type=its), H200)
+        )
+
+    assert [k for k in (0, 1, 7, 8, 1000) if refused("tf32x3", k)] == [1, 7]
+    assert not refused("ieee", 1)

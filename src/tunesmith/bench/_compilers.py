@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
 
 from ._events import Compiled, Event
-from ._job import Job, Policy
+from ._job import Job, Policy, launch_outcome
 from ._messages import Built, Compile, Probe, Ready, Start
 from ._process import Child, Spawner
 from ._shelf import Shelf
@@ -209,7 +209,7 @@ class Compilers:
         if isinstance(task.request, Compile) and built.binary:
             self._shelf.keep(task.request.module, built.binary)
         is_launch = isinstance(task.request, Probe)
-        self._settle(task, built, Outcome.LAUNCH_ERROR if is_launch else Outcome.COMPILE_ERROR)
+        self._settle(task, built, launch_outcome(built.reason) if is_launch else Outcome.COMPILE_ERROR)
 
     def _died(self, seat: _Seat, task: _Task, cause: str) -> None:
         """A crash is tried again in a fresh process, a silence only if the process had done something before."""

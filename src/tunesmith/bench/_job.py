@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection
+from tunesmith.devices import NOT_SUPPORTED
+from tunesmith.records import CompiledFacts, Module, Outcome, Plan, Problem, Rejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +59,8 @@ class Policy:
         for irrelevant in ("timeout_seconds", "compile_timeout_seconds", "compile_processes"):
             del kept[irrelevant]
         return json.dumps(kept, sort_keys=True)
+
+
+def launch_outcome(reason: str) -> Outcome:
+    """Of a launch that failed: what a vendor's library has no code for is refused, and nothing went wrong."""
+    return Outcome.REJECTED if reason == NOT_SUPPORTED else Outcome.LAUNCH_ERROR

@@ -21,7 +21,7 @@ from tunesmith.records import Binary, Cost, Measurement, Operand, Outcome, Probl
 
 from ._arena import Arena, Arenas
 from ._cases import Cases
-from ._job import Policy
+from ._job import Policy, launch_outcome
 from ._messages import At, Candidate, Done, Interleave, Measure
 from ._poison import itemsize
 from ._timing import Take, Timed, interleave, time_plan
@@ -221,7 +221,7 @@ class _Ledger:
     def measurement(self) -> Measurement:
         cost = Cost(verify=self.spent["verify"], timing=self.spent["timing"])
         if self.failure:
-            return Measurement(Outcome.LAUNCH_ERROR, *self.failure, cost=cost, started=self.started)
+            return Measurement(launch_outcome(self.failure[0]), *self.failure, cost=cost, started=self.started)
         if self.wrong:
             wrong = self.wrong
             return Measurement(Outcome.WRONG_RESULT, wrong.reason, wrong.detail, cost=cost, started=self.started)

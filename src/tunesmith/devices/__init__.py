@@ -2,11 +2,12 @@
 
 from ._absent import absent_target
 from ._api import Api, Found
-from ._base import Buffer, Bytes, Device, LaunchError, Prepared, Program
+from ._base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
 from ._choice import APIS, asks_for_hidden, choose, discover, environment, open_device
 
 __all__ = [
     "APIS",
+    "NOT_SUPPORTED",
     "Api",
     "Buffer",
     "Bytes",

@@ -29,6 +29,10 @@ class LaunchError(Exception):
         self.reason, self.detail, self.poisoned = reason, detail, poisoned
 
 
+NOT_SUPPORTED = "not supported"
+"""The reason where a vendor's library does not compute what it is asked for: nothing went wrong."""
+
+
 class Prepared(ABC):
     """A plan bound to programs and memory, ready to run any number of times."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tunesmith.records import GemmCall
 
-from ._base import LaunchError
+from ._base import NOT_SUPPORTED, LaunchError
 
 OPERATIONS = {False: 0, True: 1}
 """CUBLAS_OP_N, CUBLAS_OP_T, by whether an operand is transposed."""
@@ -43,7 +43,7 @@ HARMLESS = {
     3: "allocation failed",
     7: "invalid value",
     8: "architecture mismatch",
-    15: "not supported",
+    15: NOT_SUPPORTED,
 }
 """Statuses after which the context goes on."""
 
@@ -61,5 +61,10 @@ def sums_of(step: GemmCall) -> tuple[int, Any]:
 def checked(library: Any, function: str, *arguments: Any) -> None:
     """Call a function of the library; raises LaunchError for any status but success."""
     if status := int(getattr(library, function)(*arguments)):
-        reason = HARMLESS.get(status) or FATAL.get(status, "unknown")
-        raise LaunchError(reason, f"{function}: status {status}", poisoned=status not in HARMLESS)
+        raise failure(function, status)
+
+
+def failure(function: str, status: int) -> LaunchError:
+    """The error of a status that is not 0."""
+    reason = HARMLESS.get(status) or FATAL.get(status, "unknown")
+    return LaunchError(reason, f"{function}: status {status}", poisoned=status not in HARMLESS)

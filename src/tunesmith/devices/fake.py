@@ -31,7 +31,7 @@ from tunesmith.records import (
 )
 
 from ._api import Api, Found
-from ._base import Buffer, Bytes, Device, LaunchError, Prepared, Program
+from ._base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
 
 ALIGNMENT = 64
 
@@ -341,6 +341,7 @@ def _launch_error(reason: str, poisoned: bool) -> Callable[[], None]:
 _MISHAPS: dict[str, tuple[str, Callable[[], None]]] = {
     "out of memory": ("prepare", _launch_error("out of memory", False)),
     "launch error": ("execute", _launch_error("invalid launch", False)),
+    "refusal": ("execute", _launch_error(NOT_SUPPORTED, False)),
     "poison": ("execute", _launch_error("illegal address", True)),
     "segfault": ("execute", _signal(signal.SIGSEGV)),
     "abort": ("execute", _signal(signal.SIGABRT)),

@@ -46,6 +46,7 @@ FAULTS = (
     "write between rows",
     "out of memory",
     "launch error",
+    "refusal",
     "poison",
     "segfault",
     "abort",

@@ -168,7 +168,7 @@ class Gpu:
         """No batch is interleaved for the sake of a type that wants it so."""
         way = best_way(call, self.logics)
         if way and way.copied and is_interleaved(way.type) and call.out.shape[0] > 1:
-            way = best_way(call, (kind for kind in self.logics if not is_interleaved(kind)))
+            way = best_way(call, {kind: one for kind, one in self.logics.items() if not is_interleaved(kind)})
         if way is None:
             raise unserved(call.wanted, self.logics)
         return way

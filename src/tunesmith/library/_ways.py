@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Problem, ProblemType
 
@@ -55,14 +56,21 @@ def layout(call: Call[Array]) -> Layout:
     return call.wanted, apart, native, *((x.shape, x.strides, x.flags.aligned) for x in arrays)
 
 
-def best_way(call: Call[X], types: Iterable[ProblemType]) -> Way | None:
+def best_way(call: Call[X], logics: Mapping[ProblemType, Logic]) -> Way | None:
     """The way with the fewest launches, then the fewest bytes to copy; of all that is wanted if any type has it, else
-    of the product alone. None where no type can do it."""
-    kinds = tuple(types)
+    of the product alone. None where no type can do it.
+
+    A vector lies in rows and in columns, so several ways may be as good: then the one whose logic knows the size or
+    one nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
+    """
     for wanted in call.wanted.attempts:
-        ways = _ways(call.only(wanted), kinds)
-        if best := min(ways, key=_cost, default=None):
-            return best
+        ways = list(_ways(call.only(wanted), logics))
+        least = min(map(_cost, ways), default=None)
+        level = [way for way in ways if _cost(way) == least]
+        if len(level) > 1:
+            return min(level, key=lambda way: (logics[way.type].choose(_sizes(call, way)).distance, not way.swapped))
+        if level:
+            return level[0]
     return None
 
 
@@ -88,15 +96,17 @@ def problem_of(call: Call[X], way: Way, leading: tuple[int, ...]) -> Problem:
     """The problem that a call is in this way, with leading dimensions of D, C, A and B."""
     fields = way.type.fields
     a, _, _, d = oriented(call, way.swapped)
-    sizes = {"M": d.shape[1], "N": d.shape[2], "Batch": d.shape[0], "K": a.shape[2]}
-    natural = (
-        sizes["M"],
-        sizes["M"],
-        sizes["K"] if fields.flag("TransposeA") else sizes["M"],
-        sizes["N"] if fields.flag("TransposeB") else sizes["K"],
-    )
-    shape = tuple(sizes[index] for index in way.type.indices)
-    return _problem(way.type, shape, () if leading == natural else leading, call.alpha, call.beta)
+    m, n, k = d.shape[1], d.shape[2], a.shape[2]
+    natural = m, m, k if fields.flag("TransposeA") else m, n if fields.flag("TransposeB") else k
+    return _problem(way.type, _sizes(call, way), () if leading == natural else leading, call.alpha, call.beta)
+
+
+def _sizes(call: Call[X], way: Way) -> tuple[int, ...]:
+    """As the problem type names them."""
+    rows, columns, batch, k = call.sizes
+    m, n = (columns, rows) if way.swapped else (rows, columns)
+    named = {"M": m, "N": n, "Batch": batch, "K": k}
+    return tuple(named[index] for index in way.type.indices)
 
 
 @lru_cache(maxsize=1024)

@@ -28,7 +28,7 @@ MOST_SUMS = 255
 HOPPER, FLOAT8 = 90, 89
 """Compute capabilities: of the copy engine, and of products of float8."""
 SPECIAL_WARPS = 4
-"""NumWarps for which Triton specialises warps on Hopper; for others it does nothing."""
+"""NumWarps for which Triton specialises warps; for others it does nothing."""
 SPECIAL_GROUPS = 2
 """Groups of NumWarps among which it then cuts the tile; one more fetches."""
 SHARED_RESERVED = 1024
@@ -124,8 +124,11 @@ def wrong_schedule(shape: Shape) -> Iterator[Rejection]:
 def wrong_specialization(shape: Shape, target: Target) -> Iterator[Rejection]:
     if not shape.specialized:
         return
+    if capability(target) // 10 == HOPPER // 10:
+        # On an H200, 2026-11-21, both schedules.
+        yield Rejection("warp specialisation", "Triton 3.6 makes programs that wait for ever on Hopper, 3.9 makes none")
     needs = {
-        "the Hopper generation": capability(target) // 10 == HOPPER // 10,
+        "the Hopper generation or newer": capability(target) >= HOPPER,
         "operands loaded by TMA": shape.loads_by_tma,
         "D stored by the work-items, in one part": not shape.stores_by_tma and shape.parts == 1,
         "the schedule DataParallel or Persistent": shape.schedule in (p.DATA_PARALLEL, p.PERSISTENT),

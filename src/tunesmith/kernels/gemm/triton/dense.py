@@ -25,6 +25,7 @@ from . import _guess, _launches
 from . import _rules as rules
 from . import parameters as p
 from ._shape import Shape, typed
+from .tma import short_sum
 
 
 class TritonGemm(Kernel):
@@ -52,6 +53,7 @@ class TritonGemm(Kernel):
         groups = max(shape.tiles(gemm) * shape.splits, shape.grid)
         yield from rules.wrong_launch(problem, groups, shape.workspace(gemm), target)
         yield from rules.wrong_alignment(shape, gemm)
+        yield from short_sum(shape.precision, gemm)
         if shape.splits_k:
             yield from rules.wrong_batch(gemm)
         if shape.splits > shape.iterations(gemm):

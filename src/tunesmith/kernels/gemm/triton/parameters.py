@@ -86,7 +86,7 @@ SPECIALIZE = Parameter(
     "WarpSpecialize",
     False,
     (False, True),
-    "More warps fetch while two groups of NumWarps multiply (Hopper only).",
+    "More warps fetch while two groups of NumWarps multiply (newer than Hopper, where Triton compiles it).",
     accepts="truth value",
 )
 FLATTEN = Parameter(

@@ -59,6 +59,12 @@ PRECISION = Parameter(
     "GEMM: some families have it for types that permit it (F32XdlMathOp: x).",
 )
 
+SHORTEST_TF32X3 = 8
+"""Terms of a sum from which tf32x3 keeps to float32's bound (`problems`). Of each operand it keeps two parts of 11
+bits, both rounded to nearest: what is left is at most 2^-22 of the operand. The product of the two small parts, at most
+2^-22 of the product, is left out. That is 3 x 2^-22 = 12 u of each product; with the roundings of the sum it is within
+(4 sqrt(K) + 2) u |A||B| for every K from 8 on."""
+
 
 class TritonTmaGemm(Kernel):
     """One macro tile a work-group; `tl.dot` on tiles that the copy engine brings, NumStages deep. float32 only.
@@ -95,6 +101,7 @@ class TritonTmaGemm(Kernel):
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         gemm = Gemm.of(problem)
         yield from wrong_size(problem, Tile.of(config).count(gemm), gemm.batch, 0, target)
+        yield from short_sum(config.word(PRECISION.name), gemm)
         for name, leading, stride in (("A", gemm.lda, gemm.stride_a), ("B", gemm.ldb, gemm.stride_b)):
             if leading * ELEMENT % TMA_ALIGNMENT or stride * ELEMENT % TMA_ALIGNMENT:
                 aligned = f"multiples of {TMA_ALIGNMENT // ELEMENT}"
@@ -166,6 +173,13 @@ class TritonTmaGemm(Kernel):
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         return Tile.of(config).derived()
+
+
+def short_sum(precision: str, gemm: Gemm) -> Iterator[Rejection]:
+    """Products of float32 that are not float32's."""
+    if gemm.dtype == "float32" and precision == "tf32x3" and 0 < gemm.k < SHORTEST_TF32X3:
+        what = f"a sum of {gemm.k} products by tf32x3 is less exact than float32"
+        yield Rejection("input precision", f"{what}; it is as good from K = {SHORTEST_TF32X3} on")
 
 
 @cache
