@@ -40,6 +40,7 @@ BIG = [
         ("work-group size", {"WarpGroups": 4, "InstructionColumns": 32}, {}),
         ("local memory", {"Stages": 5}, {}),
         ("local memory", {}, {"local_memory_bytes": 99 * 1024}),
+        ("registers", {"WarpGroups": 3, "InstructionColumns": 224}, {}),
         ("promotion", {"PromoteEvery": 1}, {}),
         ("cluster", {"ClusterShape": (2, 2)}, {}),
         ("stream-K", {"StreamKGrid": 133}, {}),
@@ -152,6 +153,19 @@ def test_work_groups_are_as_many_as_the_device_has_units_or_tiles():
     for size, groups in expected.items():
         (launch,) = FAMILY.plan(config(), problem(*size), H200).steps
         assert launch.grid == (groups, 1, 1)
+
+
+def test_work_groups_with_few_stages_share_multiprocessors_where_tiles_are_whole():
+    """64 x 64 elements at a time, in two stages: 33 KiB of shared memory, of 228 on a multiprocessor, and 256 of 2048
+    work-items."""
+    small = {"WarpGroups": 1, "InstructionColumns": 64, "StorePath": "Direct"}
+
+    def groups(**values):
+        return FAMILY.plan(config(**small, **values), problem(4096, 4096, 1, 640), H200).steps[-1].grid[0]
+
+    assert groups() == 132
+    assert groups(Stages=2) == 132 * 6
+    assert groups(Stages=2, GlobalSplitU=2) == 132
 
 
 @pytest.mark.parametrize(("values", "groups"), [({"GlobalSplitU": 4}, 24), ({"StreamKGrid": 50}, 50)])

@@ -18,9 +18,9 @@ CLOCK = 1.6e9
 """Cycles a second under a full load, which the power limit slows."""
 LATENCY = 1.0e-6
 """Seconds from asking for a tile to having it, from memory that is busy."""
-MEMORY_RATE, CACHE_RATE = 4.2e12, 1.0e13
-"""Bytes a second from memory and from the L2 cache, for all multiprocessors together. A product of 4096 x 4096 x 4096
-in tiles of 256 x 128 was measured to take the second at 8.5e12."""
+MEMORY_RATE, CACHE_RATE = 4.2e12, 7.7e12
+"""Bytes a second from memory and from the L2 cache, for all multiprocessors together. Of 1792 x 1280 x 4096, tiles of
+128 x 160 and of 128 x 192 without a cluster were measured to take the second, whatever they multiply meanwhile."""
 EPILOGUE_RATE = 6.0e10
 """Bytes a second that one multiprocessor writes while it multiplies nothing."""
 WAIT = 100.0
@@ -34,7 +34,7 @@ LAUNCH, FLAGS = 3.0e-6, 2.0e-6
 def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     gemm, shape = Gemm.of(problem), Shape.of(config, problem.type, target.local_memory_bytes)
     schedule = Schedule.of(config, shape, gemm, target.compute_units)
-    working = schedule.busiest * iteration_seconds(shape, schedule.grid * shape.cluster)
+    working = schedule.busiest * iteration_seconds(shape, schedule.grid * shape.cluster, target.compute_units)
     finishing = -(-schedule.alone // schedule.grid) * _writing(shape, shape.dest_bytes)
     if schedule.shares:
         # Somebody writes sums and somebody else reads them, beside the tile that comes of it.
@@ -45,9 +45,11 @@ def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     return copying + LAUNCH + (FLAGS if schedule.shares else 0) + max(floor, working + finishing)
 
 
-def iteration_seconds(shape: Shape, work_groups: int) -> float:
-    """One stage: its products, its way through the cache, or its share of the time that a fetch takes."""
-    cycles = ROW_BYTES // PRODUCT_BYTES * shape.warp_groups * product_cycles(shape.columns) + WAIT / shape.warp_groups
+def iteration_seconds(shape: Shape, work_groups: int, compute_units: int) -> float:
+    """One stage of each: its products and those of others on the multiprocessor, its way through the cache, or its
+    share of the time that a fetch takes."""
+    products = ROW_BYTES // PRODUCT_BYTES * shape.warp_groups * product_cycles(shape.columns)
+    cycles = products * -(-work_groups // compute_units) + WAIT / shape.warp_groups
     traffic = work_groups * shape.fetched_bytes / CACHE_RATE
     return max(cycles / CLOCK, traffic, LATENCY / max(1, shape.stages)) + UNHIDDEN * traffic
 

@@ -37,7 +37,9 @@ COLUMNS = Parameter(
     accepts="positive integer",
 )
 STAGES = Parameter(
-    "Stages", 0, (0, 2, 3, 4, 6), "Tiles of A and B in shared memory at once, 128 bytes of K each; 0: as many as fit.",
+    "Stages", 0, (0, 2, 3, 4, 6),
+    "Tiles of A and B in shared memory at once, 128 bytes of K each; 0: as many as fit. With few stages of small "
+    "tiles, several work-groups share a multiprocessor where tiles are whole.",
     accepts="natural number",
 )  # fmt: skip
 ROWS_ALONG = Parameter(

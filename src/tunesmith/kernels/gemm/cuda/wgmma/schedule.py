@@ -20,7 +20,8 @@ WORKSPACE_ALIGNMENT = 256
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """On `grid` work-groups (or clusters of them): `alone` whole tiles of `iterations`; then, of the iterations of all
+    """On `grid` work-groups (or clusters of them), which are as many as run at once where tiles are whole, and one for
+    each multiprocessor where some wait for others: `alone` whole tiles of `iterations`; then, of the iterations of all
     others, each `stretch` is cut into `parts`, which makes `shares` in all."""
 
     grid: int
@@ -41,7 +42,7 @@ class Schedule:
         if splits > 1:
             shares = tiles * splits
             return Schedule(min(shares, resident), iterations, 0, shares, iterations, splits)
-        return Schedule(min(tiles, resident), iterations, tiles)
+        return Schedule(min(tiles, resident * shape.beside), iterations, tiles)
 
     @property
     def split_iterations(self) -> int:

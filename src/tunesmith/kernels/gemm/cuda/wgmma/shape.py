@@ -14,8 +14,11 @@ from .kinds import KINDS, ROW_BYTES, Kind, kind_of
 ROWS_OF_A_GROUP, PART = 64, 32
 STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
 PART_BYTES = ROWS_OF_A_GROUP * PART * 2
-LOCAL_BYTES = 227 * 1024
-"""Shared memory of a work-group on Hopper (CUDA programming guide)."""
+LOCAL_BYTES, RESERVED_BYTES = 227 * 1024, 1024
+"""Shared memory that a work-group on Hopper may have, and what each has besides; together a multiprocessor's (CUDA
+programming guide)."""
+MOST_ITEMS = 2048
+"""Work-items of a multiprocessor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,12 @@ class Shape:
     def shared_bytes(self) -> int:
         """The stages with their barriers, two parts of D for each warp group, and room to align."""
         return _fixed_bytes(self.warp_groups, self.by_tma) + self.stages * (self.stage_bytes + BARRIER_BYTES)
+
+    @property
+    def beside(self) -> int:
+        """Work-groups that a multiprocessor has shared memory and work-items for."""
+        by_memory = (LOCAL_BYTES + RESERVED_BYTES) // (self.shared_bytes + RESERVED_BYTES)
+        return max(1, min(by_memory, MOST_ITEMS // self.work_items))
 
     def sides(self, gemm: Gemm) -> tuple[int, int]:
         """D's rows and columns, as the instruction has them."""

@@ -37,13 +37,14 @@ __device__ __forceinline__ void wait_for(u32 barrier, u32 phase)
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
         "@!done bra waiting; }" ::"r"(barrier), "r"(phase) : "memory");
 }
-// A barrier at the same place in work-group number `rank` of the cluster.
+// A barrier at the same place in work-group number `rank` of the cluster. What it says was read, was read by products
+// that are done, so nothing has to be released to the cluster: that would be a fence of the GPU's memory, a microsecond.
 __device__ __forceinline__ void arrive_at(u32 barrier, u32 rank)
 {
     asm volatile(
         "{ .reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
+        "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
 }
 __device__ __forceinline__ u32 rank_in_cluster()
 {
