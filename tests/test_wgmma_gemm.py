@@ -308,7 +308,9 @@ def test_only_one_text_speaks_to_the_hardware():
 
 def test_nothing_is_released_to_the_cluster_at_each_stage():
     """That is a fence of the GPU's memory, 1.2 us on an H200; only beginning and end have it."""
-    lines = [line for line in text("hardware.cu").splitlines() if ".release.cluster" in line or "arrive.release" in line]
+    lines = [
+        line for line in text("hardware.cu").splitlines() if ".release.cluster" in line or "arrive.release" in line
+    ]
     assert len(lines) == 2
     assert "fence.mbarrier_init" in lines[0]
     assert "barrier.cluster.arrive" in lines[1]
