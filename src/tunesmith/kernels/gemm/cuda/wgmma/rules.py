@@ -19,8 +19,8 @@ from .text import ARCHITECTURE
 MOST_BOX = 256
 FEW_SPILLED_BYTES = 64
 """Of a work-item: addresses and counts that are needed between tiles. Sums that do not fit are many more."""
-REGISTERS, REGISTERS_BESIDE_SUMS = 65536, 26
-"""Of a multiprocessor; and what an instruction needs of a work-item's beside its sums, as ptxas says."""
+REGISTERS_BESIDE_SUMS = 26
+"""What an instruction needs of a work-item's beside its sums, as ptxas says."""
 MOST_ITERATIONS = 2**31 - 1
 
 
@@ -51,8 +51,9 @@ def _wrong_tile(shape: Shape, target: Target) -> Iterator[Rejection]:
         yield Rejection("tile shape", f"{shape.columns} columns, not a multiple of {PART} up to {MOST_BOX}")
     if not 1 <= shape.warp_groups <= 3:
         yield Rejection("work-group size", f"{shape.warp_groups} warp groups multiply; 1 to 3 have the registers")
-    elif (need := shape.columns // 2 + REGISTERS_BESIDE_SUMS) > (have := REGISTERS // shape.work_items // 8 * 8):
-        yield Rejection("registers", f"{need} for the instruction, {have} for each of {shape.work_items} work-items")
+    elif (need := shape.columns // 2 + REGISTERS_BESIDE_SUMS) > shape.registers_at_launch:
+        what = f"{need} for the instruction, {shape.registers_at_launch} for each of {shape.work_items} work-items"
+        yield Rejection("registers", what)
     if not shape.y_along_k and shape.columns % ROWS_OF_A_GROUP:
         what = f"{shape.columns} columns of an operand that is not contiguous along K"
         yield Rejection("TMA box", f"{what}: only multiples of {ROWS_OF_A_GROUP}")

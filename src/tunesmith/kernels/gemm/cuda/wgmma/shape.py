@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK, SHARED_RESERVED
 from tunesmith.problems.gemm import DATA_TYPES, Gemm, dest_of
 from tunesmith.records import Configuration, ProblemType
 
@@ -14,9 +15,8 @@ from .kinds import KINDS, ROW_BYTES, Kind, kind_of
 ROWS_OF_A_GROUP, PART = 64, 32
 STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
 PART_BYTES = ROWS_OF_A_GROUP * PART * 2
-LOCAL_BYTES, RESERVED_BYTES = 227 * 1024, 1024
-"""Shared memory that a work-group on Hopper may have, and what each has besides; together a multiprocessor's (CUDA
-programming guide)."""
+LOCAL_BYTES = 227 * 1024
+"""Shared memory of a work-group on Hopper (CUDA programming guide)."""
 MOST_ITEMS = 2048
 """Work-items of a multiprocessor."""
 
@@ -81,6 +81,11 @@ class Shape:
         return 128 * (self.warp_groups + 1)
 
     @property
+    def registers_at_launch(self) -> int:
+        """Of each work-item; they come eight at a time."""
+        return REGISTERS_PER_BLOCK // self.work_items // 8 * 8
+
+    @property
     def dest_bytes(self) -> int:
         return int(np.dtype(self.dest).itemsize)
 
@@ -101,7 +106,7 @@ class Shape:
     @property
     def beside(self) -> int:
         """Work-groups that a multiprocessor has shared memory and work-items for."""
-        by_memory = (LOCAL_BYTES + RESERVED_BYTES) // (self.shared_bytes + RESERVED_BYTES)
+        by_memory = (LOCAL_BYTES + SHARED_RESERVED) // (self.shared_bytes + SHARED_RESERVED)
         return max(1, min(by_memory, MOST_ITEMS // self.work_items))
 
     def sides(self, gemm: Gemm) -> tuple[int, int]:
