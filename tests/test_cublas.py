@@ -14,6 +14,7 @@ from tunesmith.devices._cublas import CuBlas, gemm_arguments
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Launch
 from tunesmith.toolchains import TOOLCHAINS
+from tunesmith.toolchains import blas as toolchain
 from tunesmith.toolchains.blas import cublas_version
 
 
@@ -110,6 +111,13 @@ def test_a_refusal_is_a_launch_error(status, reason, poisoned):
     with pytest.raises(LaunchError) as raised:
         enqueue()
     assert (raised.value.reason, raised.value.poisoned) == (reason, poisoned)
+
+
+def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkeypatch):
+    """What was measured without them is no measurement of what is called now."""
+    monkeypatch.setattr(toolchain, "_cublas", lambda: ("libcublas.so", None))
+    monkeypatch.setattr(toolchain, "cublas_version", lambda loaded: (13, 1, 0))
+    assert toolchain.cublas_library.__wrapped__().version == "cuBLAS 13.1.0, strict sums"
 
 
 def test_equal_calls_share_whether_they_ran():

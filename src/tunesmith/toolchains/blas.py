@@ -89,9 +89,10 @@ def host_library() -> Library:
 
 @cache
 def cublas_library() -> Library:
-    """cuBLAS with its version, which it is asked for; no context is made."""
+    """cuBLAS with its version, which it is asked for, and how it is to add up: both are in the key of what it computes.
+    No context is made."""
     path, loaded = _cublas()
-    return Library(path, "cuBLAS " + ".".join(map(str, cublas_version(loaded))))
+    return Library(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, strict sums")
 
 
 def cublas_version(loaded: Any) -> tuple[int, ...]:
