@@ -1,12 +1,13 @@
 """What a call of `matmul` costs the host: ours against torch.mm on a GPU, against NumPy where there is none.
 
-    python benchmarks/matmul_overhead.py [LOGIC] [--kernel NAME] [--dtype float32] [--sizes 16,256] [--json RESULT.json]
+    python benchmarks/matmul_overhead.py [LOGIC --dtype float32] [--sizes 256] [--json RESULT.json]
 
-Without a LOGIC, the default configuration of one kernel family is used as it is: the choice is as quick for it as for a
-tuned one. On a GPU a block is CALLS calls that nothing waits for, so that its time by the host's clock is the host's
-alone as long as kernels are shorter than that; the GPU is idle before each block. On a CPU a call returns when it is
-done, so that the time of the product is part of it, and small sizes tell the most. Blocks of both sides alternate with
-a pause between them, the first of each is dropped; medians over the blocks, with the 2.5th and 97.5th percentile.
+Without a LOGIC, one configuration of a kernel family is used as it is, for each kind of launch (`LAUNCHES`): the
+choice is as quick for it as for a tuned one. On a GPU a block is CALLS calls that nothing waits for, so that its time
+by the host's clock is the host's alone as long as kernels are shorter than that; the GPU is idle before each block.
+On a CPU a call returns when it is done, so that the time of the product is part of it, and small sizes tell the most.
+Blocks of both sides alternate with a pause between them, the first of each is dropped; medians over the blocks, with
+the 2.5th and 97.5th percentile.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +32,43 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, Named, Origin, Row
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, Solution
+from tunesmith.records import Configuration, Estimate, Solution
 
 CALLS, ROUNDS, PAUSE_SECONDS = 200, 15, 0.05
+SETS = 64
+"""Of operands and results, where each call goes to other memory than the last."""
 LETTERS = {"float32": "s", "float64": "d", "float16": "h", "bfloat16": "b"}
-FAMILIES = {"GPU": "CudaSimtGemm", "CPU": "TiledGemm"}
-"""Used without a logic."""
 
 Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What is launched without a logic: a family's defaults, but for a few parameters."""
+
+    kernel: str
+    dtype: str
+    changed: Mapping[str, int | str] = field(default_factory=dict)
+
+
+LAUNCHES = {
+    "GPU": {
+        "a kernel": Launches("CudaSimtGemm", "float32"),
+        "a kernel with tensor maps": Launches("CudaWgmmaGemm", "bfloat16", {"StagingPath": "TMA"}),
+        "split-K": Launches("CudaWgmmaGemm", "bfloat16", {"StagingPath": "TMA", "GlobalSplitU": 2}),
+        "cuBLAS": Launches("VendorBlas", "bfloat16"),
+    },
+    "CPU": {"a kernel": Launches("TiledGemm", "float32")},
+}
+SIZES = {"GPU": "256", "CPU": "16,256"}
 
 
 @dataclass(frozen=True)
 class Measured:
     """Microseconds a call, of both sides."""
 
+    launches: str
+    dtype: str
     case: str
     size: int
     ours: float
@@ -55,39 +80,48 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logic", nargs="?", type=Path)
-    parser.add_argument("--kernel", help="the family whose defaults are used without a logic")
-    parser.add_argument("--dtype", choices=LETTERS, default="float32")
-    parser.add_argument("--sizes", default="16,256", help="M = N = K, separated by commas")
+    parser.add_argument("--dtype", choices=LETTERS, default="float32", help="the logic's")
+    parser.add_argument("--sizes", help="M = N = K, separated by commas")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     torch = _torch_with_gpu()
     kind, peer = ("GPU", "torch.mm") if torch else ("CPU", "numpy.matmul")
-    library = tunesmith.load(given.logic) if given.logic else untuned(given.kernel or FAMILIES[kind], kind, given.dtype)
-    with library:
-        found = [
-            measured(case, size, ours, theirs, torch)
-            for size in map(int, given.sizes.split(","))
-            for case, ours, theirs in cases(library, torch, size, given.dtype)
-        ]
-        device = library.target.name if not torch else torch.cuda.get_device_name()
-    show(found, f"{given.dtype} on {device}, microseconds a call", peer)
+    sizes = [int(size) for size in (given.sizes or SIZES[kind]).split(",")]
+    found = []
+    for name, dtype, library in libraries(given, kind):
+        with library:
+            found += [
+                Measured(name, dtype, case, size, *compared(ours, theirs, torch))
+                for size in sizes
+                for case, ours, theirs in cases(library, torch, size, dtype)
+            ]
+            device = torch.cuda.get_device_name() if torch else library.target.name
+    show(found, f"{device}, microseconds a call", peer)
     if given.json:
         rows = [asdict(one) for one in found]
-        given.json.write_text(
-            json.dumps({"device": device, "dtype": given.dtype, "peer": peer, "rows": rows}, indent=1)
-        )
+        given.json.write_text(json.dumps({"device": device, "peer": peer, "rows": rows}, indent=1))
 
 
-def untuned(kernel: str, kind: str, dtype: str) -> Library:
-    """The family's defaults for every transposition, as if they had won."""
-    family = KERNELS[kernel]
+def libraries(given: argparse.Namespace, kind: str) -> Iterator[tuple[str, str, Library]]:
+    """What each launches, its data type, and itself."""
+    if given.logic:
+        yield str(given.logic), given.dtype, tunesmith.load(given.logic)
+        return
+    for name, launches in LAUNCHES[kind].items():
+        yield name, launches.dtype, untuned(launches, kind)
+
+
+def untuned(launches: Launches, kind: str) -> Library:
+    """One configuration for every transposition, as if it had won."""
+    kernel, family = launches.kernel, KERNELS[launches.kernel]
     target = choose("CUDA" if kind == "GPU" else None, [family.language])
     origin = Origin.of(target, "none", tunesmith.__version__, "1970-01-01T00:00:00Z")
     logics = []
     for a in (False, True):
         for b in (False, True):
-            of = gemm_type(LETTERS[dtype], transpose_a=a, transpose_b=b)
-            named = Named("default", Solution(of, kernel, family.space(of, target).defaults))
+            of = gemm_type(LETTERS[launches.dtype], transpose_a=a, transpose_b=b)
+            config = family.space(of, target).defaults | Configuration(launches.changed)
+            named = Named("default", Solution(of, kernel, config))
             row = Row((256,) * 3, (), 0, Estimate(1e-4, 1e-4, 1e-4, 1), 1.0)
             logics.append((Path(f"{of.name}.yaml"), Logic(Document(origin, of, (named,), (row,), 0))))
     return Library(logics)
@@ -97,20 +131,33 @@ def cases(library: Library, torch: Any, size: int, dtype: str) -> list[tuple[str
     """A name, our call and theirs, on the same memory."""
     if torch:
         made = {"device": "cuda", "dtype": getattr(torch, dtype)}
-        a, b, out = (torch.randn(size, size, **made) for _ in range(3))
-        theirs, turned = torch.mm, a.mT
+        sets = [[torch.randn(size, size, **made) for _ in range(3)] for _ in range(SETS)]
+        theirs, turned = torch.mm, sets[0][0].mT
     else:
         random = np.random.default_rng(0)
-        a, b, out = (random.standard_normal((size, size)).astype(dtype) for _ in range(3))
-        theirs, turned = np.matmul, a.T
+        sets = [[random.standard_normal((size, size)).astype(dtype) for _ in range(3)] for _ in range(SETS)]
+        theirs, turned = np.matmul, sets[0][0].T
+    a, b, out = sets[0]
+    mine, others = cycle(sets), cycle(sets)
+
+    def ours_elsewhere() -> object:
+        a, b, out = next(mine)
+        return library.matmul(a, b, out)
+
+    def theirs_elsewhere() -> object:
+        a, b, out = next(others)
+        return theirs(a, b, out=out)
+
     return [
         ("a new result", lambda: library.matmul(a, b), lambda: theirs(a, b)),
         ("into out", lambda: library.matmul(a, b, out), lambda: theirs(a, b, out=out)),
+        ("into out, elsewhere each time", ours_elsewhere, theirs_elsewhere),
         ("a transposed", lambda: library.matmul(turned, b, out), lambda: theirs(turned, b, out=out)),
     ]
 
 
-def measured(case: str, size: int, ours: Call, theirs: Call, torch: Any) -> Measured:
+def compared(ours: Call, theirs: Call, torch: Any) -> tuple[float, tuple[float, float], float, tuple[float, float]]:
+    """Microseconds a call and their interval, of ours and of theirs."""
     seconds: dict[Call, list[float]] = {ours: [], theirs: []}
     for _ in range(ROUNDS + 1):
         for call, blocks in seconds.items():
@@ -121,8 +168,8 @@ def measured(case: str, size: int, ours: Call, theirs: Call, torch: Any) -> Meas
             for _ in range(CALLS):
                 call()
             blocks.append((time.perf_counter() - began) / CALLS * 1e6)
-    (mine, mine_interval), (other, other_interval) = (_summary(blocks[1:]) for blocks in seconds.values())
-    return Measured(case, size, mine, mine_interval, other, other_interval)
+    mine, other = (_summary(blocks[1:]) for blocks in seconds.values())
+    return *mine, *other
 
 
 def _summary(blocks: list[float]) -> tuple[float, tuple[float, float]]:
@@ -131,13 +178,16 @@ def _summary(blocks: list[float]) -> tuple[float, tuple[float, float]]:
 
 
 def show(found: list[Measured], title: str, peer: str) -> None:
-    table = Table("M = N = K", "case", "ours", "interval", peer, "interval", "ours - theirs", title=title)
+    table = Table(
+        "launches", "type", "M = N = K", "case", "ours", "interval", peer, "interval", "ours - theirs", title=title
+    )
     for one in found:
         intervals = (f"{low:.1f} - {high:.1f}" for low, high in (one.ours_interval, one.theirs_interval))
         first, second = intervals
         difference = f"{one.ours - one.theirs:.1f}"
-        table.add_row(str(one.size), one.case, f"{one.ours:.1f}", first, f"{one.theirs:.1f}", second, difference)
-    Console(highlight=False, width=120).print(table)
+        what = one.launches, one.dtype, str(one.size), one.case
+        table.add_row(*what, f"{one.ours:.1f}", first, f"{one.theirs:.1f}", second, difference)
+    Console(highlight=False, width=160).print(table)
 
 
 def _torch_with_gpu() -> Any:

@@ -17,11 +17,13 @@ from tunesmith.toolchains import TOOLCHAINS
 from tunesmith.toolchains import blas as toolchain
 from tunesmith.toolchains.blas import cublas_version
 
+POINTERS = {name: ctypes.c_void_p(address) for name, address in ADDRESSES.items()}
+
 
 def test_a_batch_goes_by_strides_in_the_order_of_cublas():
     """cublasGemmStridedBatchedEx(transa, transb, m, n, k, alpha, A, type, lda, stride, B, ..., beta, C, ..., batch,
     compute type, algorithm), without the handle."""
-    name, arguments = gemm_arguments(call(), ADDRESSES)
+    name, arguments = gemm_arguments(call(), POINTERS)
     assert name == "cublasGemmStridedBatchedEx"
     assert [plain(one) for one in arguments] == [
         *(0, 1, 5, 7, 11, 1.5),
@@ -35,7 +37,7 @@ def test_a_batch_goes_by_strides_in_the_order_of_cublas():
 
 
 def test_one_matrix_goes_without_strides():
-    name, arguments = gemm_arguments(call(batch=1, beta=0.0), ADDRESSES)
+    name, arguments = gemm_arguments(call(batch=1, beta=0.0), POINTERS)
     assert name == "cublasGemmEx"
     held = [plain(one) for one in arguments]
     assert held == [0, 1, 5, 7, 11, 1.5, 0xA000, 0, 9, 0xB000, 0, 10, 0.0, 0xD000, 0, 6, 68, -1]
@@ -53,7 +55,7 @@ def test_one_matrix_goes_without_strides():
 )
 def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, scalar):
     dtype, dest = types
-    _, arguments = gemm_arguments(call(dtype=dtype, dest=dest, batch=1), ADDRESSES)
+    _, arguments = gemm_arguments(call(dtype=dtype, dest=dest, batch=1), POINTERS)
     assert [plain(arguments[place]) for place in (7, 10, 14)] == [data[0], data[0], data[1]]
     assert plain(arguments[-2]) == compute
     assert isinstance(arguments[5]._obj, scalar)
@@ -61,7 +63,7 @@ def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, 
 
 
 def test_tf32_is_asked_for_only_where_it_is_allowed():
-    computes = [plain(gemm_arguments(call(tf32=allowed), ADDRESSES)[1][-2]) for allowed in (False, True)]
+    computes = [plain(gemm_arguments(call(tf32=allowed), POINTERS)[1][-2]) for allowed in (False, True)]
     assert computes == [68, 77]
 
 
@@ -100,6 +102,10 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     CuBlas(fake).gemm(call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
     CuBlas(fake).gemm(call(beta=0.0), ADDRESSES, 11)()
     assert len(copies) == 1
+    repeated = CuBlas(fake).repeated(call(), ADDRESSES)
+    for c in (ADDRESSES["C"], ADDRESSES["D"], 0xC800):
+        repeated(11, ADDRESSES | {"C": c})
+    assert [vars_then["srcDevice"] for _, vars_then, _ in copies[1:]] == [0xC000, 0xC800]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +124,16 @@ def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkey
     monkeypatch.setattr(toolchain, "_cublas", lambda: ("libcublas.so", None))
     monkeypatch.setattr(toolchain, "cublas_version", lambda loaded: (13, 1, 0))
     assert toolchain.cublas_library.__wrapped__().version == "cuBLAS 13.1.0, strict sums"
+
+
+def test_calls_that_were_bound_to_different_memory_keep_apart():
+    fake = FakeCuBlas()
+    blas = CuBlas(fake)
+    first, second = (blas.gemm(call(beta=0.0), ADDRESSES | {"A": a}, 11) for a in (0xA000, 0xA800))
+    for enqueue in (first, second, first):
+        enqueue()
+    products = [arguments for name, arguments in fake.calls if name == "cublasGemmStridedBatchedEx"]
+    assert [arguments[7] for arguments in products] == [0xA000, 0xA800, 0xA000]
 
 
 def test_equal_calls_share_whether_they_ran():

@@ -103,6 +103,23 @@ def test_an_algorithm_is_chosen_once_for_a_call_and_an_alignment():
     assert chosen == [1, 1, 2]
 
 
+def test_a_call_that_is_made_again_moves_to_other_memory_with_its_bias_and_scales():
+    """Descriptors stay; the operation is told of another bias or scale, and of nothing that is where it was."""
+    fake = FakeLt()
+    enqueue = CuBlas(None, fake).repeated(extended(), EXTENDED)
+    fake.calls.clear()
+    moved = {"A": 0xAA10, "D": 0xDD00, "Bias": 0xEE08, "ScaleB": 0xF200, "": 0x20000}
+    for stream, addresses in ((5, EXTENDED), (6, EXTENDED | moved), (6, EXTENDED | moved)):
+        enqueue(stream, addresses)
+    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [(8, 0xEE08), (18, 0xF200)]
+    first, second, third = fake.said("cublasLtMatmul")
+    assert [first[place] for place in (3, 5, 8, 10, 13, 15)] == [0xA000, 0xB000, 0xD000, 0xD000, 0x10000, 5]
+    assert [second[place] for place in (3, 5, 8, 10, 13, 15)] == [0xAA10, 0xB000, 0xDD00, 0xDD00, 0x20000, 6]
+    assert second[3:] == third[3:]
+    assert len(fake.said("cublasLtMatmulAlgoGetHeuristic")) == 1, "A is aligned to 16 bytes now, and to 256 before"
+    assert fake.said("cublasLtMatrixLayoutCreate") == []
+
+
 def test_descriptors_live_as_long_as_the_call():
     fake = FakeLt()
     enqueue = CuBlas(None, fake).gemm(extended(), EXTENDED, 11)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ctypes
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cublas_fakes import FakeCuBlas
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.devices import _cuda_program, _cuda_repeated
-from tunesmith.devices._cuda_arguments import Convention
-from tunesmith.devices._cuda_program import REMEMBERED_MAPS, Kernel, LoadedModule, Repeated
+from tunesmith.devices import LaunchError, _cuda_program, _cuda_repeated
+from tunesmith.devices._cublas import CuBlas
+from tunesmith.devices._cuda_arguments import ALIGNMENT, Convention, Parameters, TensorMap
+from tunesmith.devices._cuda_program import (
+    TENSOR_MAP_BYTES,
+    Kernel,
+    LaunchConfig,
+    LoadedModule,
+    _MovingMap,
+    encoded,
+)
 from tunesmith.devices._cuda_repeated import RepeatedPlan
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import (
     Configuration,
-    GemmCall,
     Launch,
     Module,
     OperandArgument,
@@ -33,38 +40,62 @@ from tunesmith.records import (
 MAP = TensorMapArgument("A", "float32", (3, 44, 36), (2112, 48, 1), (1, 16, 64))
 ARGUMENTS = (ScalarArgument(5, "int32"), MAP, OperandArgument("D"), WorkspaceArgument(64))
 LAUNCH = Launch(0, "gemm", (7, 2, 3), (128, 1, 1), ARGUMENTS)
+CONTEXT, FUNCTION = 0xC0, 0xF0
 
 
 class Driver:
-    """Stands in for the driver: `log` has what it was told, each launch with its parameters as they were then."""
+    """Stands in for the driver: `log` has what it was told, each launch with its parameters as they were then. A
+    function of `status` fails with it."""
 
-    def __init__(self, monkeypatch, parameters: tuple[int, ...]) -> None:
+    def __init__(self, monkeypatch, parameters: tuple[int, ...], **status: int) -> None:
         self.log: list[tuple[object, ...]] = []
         self.encoded: list[int] = []
-        self._sizes = parameters
+        self._sizes, self._status = parameters, status
         for module in (_cuda_program, _cuda_repeated):
-            monkeypatch.setattr(module, "call", self.call)
+            monkeypatch.setattr(module, "entry", self.entry)
         monkeypatch.setattr(_cuda_program, "encoded", self.encode)
 
     def encode(self, tensor_map) -> bytes:
         self.encoded.append(tensor_map.address)
-        return tensor_map.address.to_bytes(8, "little") * 16
+        return word(tensor_map.address) * 16
 
-    def call(self, name: str, *given: object) -> None:
-        if name == "cuLaunchKernel":
-            _, *grid, stream, pointer, _ = given
-            addresses = (ctypes.c_void_p * len(self._sizes)).from_address(pointer)
-            values = [ctypes.string_at(address, size) for address, size in zip(addresses, self._sizes, strict=True)]
-            given = (tuple(grid), stream, *values)
-        self.log.append((name, *given))
+    def entry(self, name: str):
+        told = {
+            "cuLaunchKernelEx": self._launch,
+            "cuTensorMapReplaceAddress": self._replace,
+            "cuCtxPopCurrent_v2": lambda popped: (),
+        }.get(name, lambda *given: tuple(one.value for one in given))
+
+        def called(*given) -> int:
+            self.log.append((name, *told(*given)))
+            return self._status.get(name, 0)
+
+        return called
+
+    def _launch(self, config, function, parameters, extra) -> tuple[object, ...]:
+        assert (function.value, extra) == (FUNCTION, None)
+        addresses = (ctypes.c_void_p * len(self._sizes)).from_address(parameters.value)
+        values = [ctypes.string_at(address, size) for address, size in zip(addresses, self._sizes, strict=True)]
+        *shape, stream, attributes, count = (getattr(config._obj, name) for name, _ in LaunchConfig._fields_)
+        assert (attributes, count) == (None, 0)
+        return (tuple(shape), stream, *values)
+
+    def _replace(self, tensor_map, address) -> tuple[object, ...]:
+        place = ctypes.addressof(tensor_map._obj)
+        assert place % ALIGNMENT == 0
+        ctypes.memmove(place, word(address.value) * 16, 128)
+        return (address.value,)
+
+    def told(self, name: str) -> list[tuple[object, ...]]:
+        return [entry[1:] for entry in self.log if entry[0] == name]
 
     @property
     def launched(self) -> list[tuple[object, ...]]:
-        return [entry[1:] for entry in self.log if entry[0] == "cuLaunchKernel"]
+        return self.told("cuLaunchKernelEx")
 
 
 def program(**convention) -> LoadedModule:
-    return LoadedModule({"gemm": Kernel("function")}, Convention.of(Configuration(convention)))
+    return LoadedModule({"gemm": Kernel(FUNCTION)}, Convention.of(Configuration(convention)))
 
 
 def word(value: int) -> bytes:
@@ -80,7 +111,7 @@ def test_a_launch_moves_to_other_addresses_in_pointers_and_in_tensor_maps(monkey
     """Also where a map's shape and strides follow it as parameters of their own, as Triton passes them."""
     behind = (4, 4, 4, 8, 8, 8) if sizes else ()
     driver = Driver(monkeypatch, (4, 128, *behind, 8, 8))
-    plan = RepeatedPlan("ours", Plan((LAUNCH,)), [program(tensor_map_sizes=sizes)], at(0x1000, 0x2000))
+    plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program(tensor_map_sizes=sizes)], at(0x1000, 0x2000))
     for stream, where in ((5, at(0x1000, 0x2000)), (6, at(0x3000, 0x4000, 0x8000))):
         plan.enqueue(stream, where)
     for (grid, stream, *values), (on, a, d, workspace) in zip(
@@ -93,59 +124,94 @@ def test_a_launch_moves_to_other_addresses_in_pointers_and_in_tensor_maps(monkey
             assert values[2:5] == [np.int32(extent).tobytes() for extent in MAP.shape]
 
 
-def test_a_tensor_map_is_encoded_once_for_each_address(monkeypatch):
+def test_a_tensor_map_is_encoded_once_and_then_only_its_address_is_replaced_where_it_is_another(monkeypatch):
     driver = Driver(monkeypatch, (4, 128, 8, 8))
-    repeated = Repeated(LAUNCH, program(), at(0x1000, 0x2000))
+    plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))
     for a in (0x1000, 0x3000, 0x1000, 0x3000, 0x3000):
-        repeated.move(at(a, 0x2000))
-        repeated.enqueue(1, 7)
-    assert driver.encoded == [0x1000, 0x3000]
-    assert [values[3][:8] for values in driver.launched] == [word(a) for a in (0x1000, 0x3000, 0x1000, 0x3000, 0x3000)]
-    for place in range(2 * REMEMBERED_MAPS):
-        repeated.move(at(0x10000 + 16 * place, 0x2000))
-    assert len(repeated._places.maps[0].encodings) <= REMEMBERED_MAPS
+        plan.enqueue(1, at(a, 0x2000))
+    assert driver.encoded == [0x1000]
+    assert driver.told("cuTensorMapReplaceAddress") == [(0x3000,), (0x1000,), (0x3000,)]
+    assert [values[3] for values in driver.launched] == [word(a) * 16 for a in (0x1000, 0x3000, 0x1000, 0x3000, 0x3000)]
+
+
+def test_an_address_that_the_driver_refuses_is_not_taken_for_present(monkeypatch):
+    driver = Driver(monkeypatch, (4, 128, 8, 8), cuTensorMapReplaceAddress=1)
+    plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))
+    for _ in range(2):
+        with pytest.raises(LaunchError, match="cuTensorMapReplaceAddress"):
+            plan.enqueue(1, at(0x3008, 0x2000))
+    assert driver.launched == []
 
 
 def test_work_goes_in_order_on_the_stream_in_the_devices_context(monkeypatch):
     """Setup first, every time: somebody else may have used the workspace."""
     driver = Driver(monkeypatch, (4, 128, 8, 8))
     plan = Plan((Zero("", 16, 32), Zero("D", 0, 64), LAUNCH), 256, setup=(Write(8, b"table"),))
-    RepeatedPlan("ours", plan, [program()], at(0x1000, 0x2000)).enqueue(5, at(0x1000, 0x2000))
-    copied = driver.log[1]
-    assert (copied[0], copied[1], *copied[3:]) == ("cuMemcpyHtoDAsync", 0x9008, 5, 5)
+    RepeatedPlan(CONTEXT, plan, [program()], at(0x1000, 0x2000)).enqueue(5, at(0x1000, 0x2000))
     assert [entry[0] for entry in driver.log] == [
-        *("cuCtxPushCurrent", "cuMemcpyHtoDAsync", "cuMemsetD8Async", "cuMemsetD8Async", "cuLaunchKernel"),
-        "cuCtxPopCurrent",
+        *("cuCtxPushCurrent_v2", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuMemsetD8Async", "cuLaunchKernelEx"),
+        "cuCtxPopCurrent_v2",
     ]
-    assert [entry[1:] for entry in driver.log if entry[0] == "cuMemsetD8Async"] == [
-        (0x9010, 0, 32, 5),
-        (0x2000, 0, 64, 5),
-    ]
+    assert driver.told("cuCtxPushCurrent_v2") == [(CONTEXT,)]
+    assert driver.told("cuMemcpyHtoDAsync_v2") == [(0x9008, b"table", 5, 5)]
+    assert driver.told("cuMemsetD8Async") == [(0x9010, 0, 32, 5), (0x2000, 0, 64, 5)]
 
 
 def test_the_context_is_given_back_after_a_refusal(monkeypatch):
-    driver = Driver(monkeypatch, (4, 128, 8, 8))
-    plan = RepeatedPlan("ours", Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))
-    with pytest.raises(KeyError):
-        plan.enqueue(5, {})
-    assert driver.log[-1] == ("cuCtxPopCurrent",)
+    driver = Driver(monkeypatch, (4, 128, 8, 8), cuLaunchKernelEx=1)
+    plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))
+    with pytest.raises(LaunchError, match="cuLaunchKernelEx"):
+        plan.enqueue(5, at(0x1000, 0x2000))
+    assert driver.log[-1] == ("cuCtxPopCurrent_v2",)
 
 
-def test_a_call_of_the_vendors_blas_is_bound_once_for_each_stream_and_memory(monkeypatch):
+def test_a_context_that_is_refused_is_not_given_back(monkeypatch):
+    driver = Driver(monkeypatch, (4, 128, 8, 8), cuCtxPushCurrent_v2=201)
+    plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))
+    with pytest.raises(LaunchError, match="cuCtxPushCurrent"):
+        plan.enqueue(5, at(0x1000, 0x2000))
+    assert [entry[0] for entry in driver.log] == ["cuCtxPushCurrent_v2"]
+
+
+def test_the_vendors_blas_goes_to_the_memory_and_the_stream_of_each_call(monkeypatch):
     Driver(monkeypatch, ())
     family, problem = KERNELS["VendorBlas"], Problem(gemm_type(), (4, 5, 6))
     (step,) = family.plan(family.space(problem.type).defaults, problem, H200).steps
-    bound, called = [], []
-
-    def gemm(given: GemmCall, addresses, stream):
-        bound.append((stream, addresses["A"]))
-        return lambda where=bound[-1]: called.append(where)
-
-    plan = RepeatedPlan("ours", Plan((step,)), [SimpleNamespace(gemm=gemm)], at(0x1000, 0x2000))
-    for stream, a in ((5, 0x1000), (5, 0x1000), (6, 0x1000), (5, 0x3000), (5, 0x1000)):
+    fake = FakeCuBlas()
+    plan = RepeatedPlan(CONTEXT, Plan((step,)), [CuBlas(fake)], at(0x1000, 0x2000))
+    for stream, a in ((5, 0x1000), (6, 0x1000), (5, 0x3000)):
         plan.enqueue(stream, at(a, 0x2000))
-    assert bound == [(5, 0x1000), (6, 0x1000), (5, 0x3000)]
-    assert called == [(5, 0x1000), (5, 0x1000), (6, 0x1000), (5, 0x3000), (5, 0x1000)]
+    moves = [arguments[1] for name, arguments in fake.calls if name == "cublasSetStream_v2"]
+    operands = [
+        (arguments[7], arguments[10], arguments[14]) for name, arguments in fake.calls if name == "cublasGemmEx"
+    ]
+    assert moves == [5, 6, 5]
+    assert operands == [(0x1000, 0xB000, 0x2000), (0x1000, 0xB000, 0x2000), (0x3000, 0xB000, 0x2000)]
+
+
+def test_a_launch_is_configured_as_the_drivers_header_has_it():
+    """The bindings, which are made from it, write into what the driver reads; ours finds every number there."""
+    driver = pytest.importorskip("cuda.bindings.driver")
+    theirs, ours = driver.CUlaunchConfig(), LaunchConfig(1, 2, 3, 4, 5, 6, 7, 8, None, 0)
+    for number, name in enumerate(("gridDim", "blockDim")):
+        for place, axis in enumerate("XYZ"):
+            setattr(theirs, name + axis, 1 + 3 * number + place)
+    theirs.sharedMemBytes, theirs.hStream, theirs.numAttrs = 7, driver.CUstream(8), 0
+    found = LaunchConfig.from_address(theirs.getPtr())
+    assert [getattr(found, name) for name, _ in ours._fields_] == [getattr(ours, name) for name, _ in ours._fields_]
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_map_with_another_address_is_the_map_that_is_encoded_for_it():
+    device, argument = cuda_device(), TensorMapArgument("A", "float32", (16, 64), (64, 1), (16, 32))
+    first, other = (TensorMap.of(argument, device.allocate(2 * 16 * 64 * 4).address) for _ in range(2))
+    with device.on(None):
+        wanted = [encoded(one) for one in (first, other)]
+        moving = Parameters([wanted[0]])
+        moved = _MovingMap(ctypes.byref(moving.words[0]), "A", 0, first.address)
+        for one, bytes_then in ((other, wanted[1]), (first, wanted[0])):
+            moved.move(one.address)
+            assert ctypes.string_at(ctypes.addressof(moving.words[0]), TENSOR_MAP_BYTES) == bytes_then
 
 
 @pytest.mark.gpu

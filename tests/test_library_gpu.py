@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, Named, Origin, Row
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, ProblemType, Solution, UserError
+from tunesmith.records import Estimate, ProblemType, Solution, UserError, Value
 
 pytestmark = pytest.mark.gpu
 
@@ -35,27 +36,28 @@ def torch():
     return torch
 
 
+NOTHING: Mapping[str, Value] = {}
 CHANGED = {"TritonTmaGemm": {"DepthU": 32}}
 """Of the defaults, which are every family's alike and may be illegal in one."""
 
 
-def logic(kernel: str, kind: ProblemType) -> Logic:
-    """The family's defaults, as if they had won."""
+def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
+    """The family's defaults, and what else is to be, as if they had won."""
     family, target = KERNELS[kernel], cuda_device().target
     toolchain(family.language)
     origin = Origin.of(target, "none", "0.1.0", "2026-11-21T12:00:00Z")
-    solution = Solution(kind, kernel, configuration(family, kind, **CHANGED.get(kernel, {})))
+    solution = Solution(kind, kernel, configuration(family, kind, **CHANGED.get(kernel, {}), **values))
     row = Row((256,) * len(kind.indices), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
     return Logic(Document(origin, kind, (Named("default", solution),), (row,), 0))
 
 
-def library(kernel: str, letter: str, batched: bool = False, **more) -> Library:
+def library(kernel: str, letter: str, batched: bool = False, values: Mapping[str, Value] = NOTHING, **more) -> Library:
     """All transposes; the device is the tensors'."""
     kinds = [
         gemm_type(letter, transpose_a=a, transpose_b=b, batched=batched, **more)
         for a, b in itertools.product([False, True], repeat=2)
     ]
-    return Library([(Path(f"{kind.name}.yaml"), logic(kernel, kind)) for kind in kinds])
+    return Library([(Path(f"{kind.name}.yaml"), logic(kernel, kind, values)) for kind in kinds])
 
 
 def close(found, a, b, rest=0.0, slack: float = 1.0) -> None:
@@ -192,24 +194,30 @@ def test_what_is_not_ready_is_refused_in_a_capture(torch):
         close(lib.matmul(a[:7], b), a[:7], b)
 
 
-@pytest.mark.parametrize(("kernel", "letter"), [("CudaSimtGemm", "s"), ("VendorBlas", "h")])
-def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter):
-    """Operands behind so many elements, and rows so far apart that the last one is."""
-    dtype, far = getattr(torch, DTYPES[letter]), 2**31 + 4096
+FAR = [("CudaSimtGemm", "s", {}), ("VendorBlas", "h", {})]
+FAR += [("TritonGemm", "b", {"LoadPath": path}) for path in ("TMA", "Pointer")]
+FAR += [("CudaWgmmaGemm", "b", {"StorePath": path}) for path in ("TMA", "Direct")]
+
+
+@pytest.mark.parametrize(("kernel", "letter", "values"), FAR, ids=str)
+def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter, values):
+    """Operands behind so many elements, and rows so far apart that the last one is; all at multiples of 16 elements."""
+    step = 16 * (2**31 // (16 * 63) + 1)
+    dtype, far = getattr(torch, DTYPES[letter]), 63 * step
     need = 2 * (far + 2**20) * (4 if letter == "s" else 2)
     if torch.cuda.mem_get_info()[0] < need + 2**30:
         pytest.skip(f"{need / 2**30:.0f} GiB are not free")
     whole = torch.zeros(far + 2**20, device="cuda", dtype=dtype)
-    values = torch.randn(64, 64, device="cuda").to(dtype)
-    with library(kernel, letter) as lib:
+    operand = torch.randn(64, 64, device="cuda").to(dtype)
+    with library(kernel, letter, values=values) as lib:
         behind = whole[far:].view(-1)[: 64 * 64].view(64, 64)
-        behind.copy_(values)
-        close(lib.matmul(behind, values), values, values)
-        apart = whole.as_strided((64, 64), (far // 63, 1))
-        apart.copy_(values)
-        close(lib.matmul(apart, values), values, values)
-        out = torch.zeros(far + 2**20, device="cuda", dtype=dtype).as_strided((64, 64), (far // 63, 1))
-        close(lib.matmul(values, values, out), values, values)
+        behind.copy_(operand)
+        close(lib.matmul(behind, operand), operand, operand)
+        apart = whole.as_strided((64, 64), (step, 1))
+        apart.copy_(operand)
+        close(lib.matmul(apart, operand), operand, operand)
+        out = torch.zeros(far + 2**20, device="cuda", dtype=dtype).as_strided((64, 64), (step, 1))
+        close(lib.matmul(operand, operand, out), operand, operand)
 
 
 def test_a_gpu_is_the_tensors_own(torch):

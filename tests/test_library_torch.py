@@ -153,7 +153,7 @@ def test_whether_out_overlaps_is_asked_at_every_call(rig):
     for start, copies in ((6, 0), (3, 1), (12, 0)):
         a, made[:] = whole.clone(), []
         close(lib.matmul(a[:6], b, out=a[start : start + 6]), wanted)
-        assert len(made) == copies
+        assert made.count((6, 6)) == copies
 
 
 @pytest.mark.parametrize("asks", ["Maps", "Promises"])

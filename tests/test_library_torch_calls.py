@@ -164,6 +164,18 @@ def test_nothing_is_decided_or_compiled_twice(rig, monkeypatch):
     assert len([entry for entry in rig.device.log if entry[0] == "load"]) == 1
 
 
+def test_every_result_has_memory_of_its_own(rig):
+    """Also where its shape has ones, for which strides could be anything."""
+    lib = rig.library(*every_type())
+    for shape in ((6, 7), (1, 7), (6, 1), (3, 6, 7), (3, 1, 1)):
+        a, b = rig.normal(*shape[:-1], 5), rig.normal(*shape[:-2], 5, shape[-1])
+        results = [lib.matmul(a, b) for _ in range(3)]
+        assert len({one.data_ptr() for one in results}) == 3
+        assert {one.stride() for one in results} == {rig.torch.empty(shape).stride()}
+        for one in results:
+            close(one, product(a, b))
+
+
 def test_a_call_that_is_ready_can_be_captured_and_its_workspace_is_the_graphs(rig):
     """A replay may run beside other work of the stream, so what it works in must not be the stream's."""
     lib = rig.library(logic(NN, {"Workspace": WORKSPACE}))

@@ -6,7 +6,7 @@ Source: NVIDIA's cuBLAS documentation, cublasGemmEx and cublasGemmStridedBatched
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from tunesmith.records import GemmCall
 
 from ._base import LaunchError
 from ._cublas_lt import CuBlasLt
-from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, sums_of
+from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, failure, sums_of
 from ._cuda_driver import bindings, call
 
 STRICT_MATH = 0 | 16
@@ -58,18 +58,29 @@ class CuBlas:
             raise LaunchError("no library", str(error)) from error
 
     def gemm(self, step: GemmCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
-        """What enqueues one call on a stream. cuBLAS adds to what its output holds, so with beta C is copied first."""
-        if is_extended(step):
-            return self._extension.matmul(step, addresses, stream)
-        function, arguments = gemm_arguments(step, addresses)
-        copying = step.beta != 0 and addresses["C"] != addresses["D"]
-        copy = partial(_copy, step, addresses, stream) if copying else None
+        """What enqueues one call on a stream."""
+        return partial(self.repeated(step, addresses), int(stream), addresses)
 
-        def enqueue() -> None:
-            self._on(int(stream))
-            if copy:
-                copy()
-            self._checked(function, self._handle, *arguments)
+    def repeated(self, step: GemmCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
+        """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
+        arguments are made now, and of those only addresses change.
+
+        cuBLAS adds to what its output holds, so with beta C is copied first.
+        """
+        if is_extended(step):
+            return self._extension.matmul(step, addresses)
+        a, b, d = pointers = [ctypes.c_void_p(addresses[name]) for name in "ABD"]
+        name, arguments = gemm_arguments(step, dict(zip("ABD", pointers, strict=True)))
+        function = getattr(self._library, name)
+
+        def enqueue(stream: int, addresses: Addresses) -> None:
+            if stream != self._stream:
+                self._move(stream)
+            if step.beta and addresses["C"] != addresses["D"]:
+                _copy(step, addresses, stream)
+            a.value, b.value, d.value = addresses["A"], addresses["B"], addresses["D"]
+            if status := function(self._handle, *arguments):
+                raise failure(name, status)
 
         return enqueue
 
@@ -77,15 +88,15 @@ class CuBlas:
         """The same for equal calls, for which cuBLAS chooses the same kernels."""
         return self._uses.setdefault(step, Use())
 
-    def _on(self, stream: int) -> None:
+    def _move(self, stream: int) -> None:
+        """To another stream."""
         if self._handle is None:
             handle = ctypes.c_void_p()
             self._checked("cublasCreate_v2", ctypes.byref(handle))
             self._checked("cublasSetMathMode", handle, ctypes.c_int(STRICT_MATH))
             self._handle = handle
-        if stream != self._stream:
-            self._checked("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
-            self._stream = stream
+        self._checked("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+        self._stream = stream
 
     def _checked(self, function: str, *arguments: Any) -> None:
         checked(self._library, function, *arguments)
@@ -96,8 +107,9 @@ def is_extended(step: GemmCall) -> bool:
     return step.dtype.startswith("float8") or step.bias or step.activation != "none"
 
 
-def gemm_arguments(step: GemmCall, addresses: Addresses) -> tuple[str, list[Any]]:
-    """The function's name and its arguments after the handle. Raises LaunchError for an unknown data type.
+def gemm_arguments(step: GemmCall, pointers: Mapping[str, ctypes.c_void_p]) -> tuple[str, list[Any]]:
+    """The function's name and its arguments after the handle, `pointers` among them. Raises LaunchError for an unknown
+    data type.
 
     A single matrix goes by cublasGemmEx, for which cuBLAS has more to choose from.
     """
@@ -109,7 +121,7 @@ def gemm_arguments(step: GemmCall, addresses: Addresses) -> tuple[str, list[Any]
 
     def matrix(name: str, leading: int, stride: int) -> list[Any]:
         strides = [] if single else [ctypes.c_longlong(stride)]
-        return [ctypes.c_void_p(addresses[name]), ctypes.c_int(kinds[name]), ctypes.c_int(leading), *strides]
+        return [pointers[name], ctypes.c_int(kinds[name]), ctypes.c_int(leading), *strides]
 
     def number(value: float) -> Any:
         return ctypes.byref(scalar(int(value) if scalar is ctypes.c_int else value))

@@ -13,10 +13,10 @@ from typing import Any
 from tunesmith.records import GemmCall
 
 from ._base import NOT_SUPPORTED, LaunchError
-from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, sums_of
+from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, failure, sums_of
 
-_TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _BIAS, _SCALE_A, _SCALE_B = 3, 4, 7, 8, 17, 18
-"""CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB, _EPILOGUE, _BIAS_POINTER, _A_SCALE_POINTER, _B_SCALE_POINTER."""
+_TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _POINTERS = 3, 4, 7, {"Bias": 8, "ScaleA": 17, "ScaleB": 18}
+"""CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB, _EPILOGUE; _BIAS_POINTER, _A_SCALE_POINTER, _B_SCALE_POINTER."""
 _BATCH_COUNT, _BATCH_STRIDE = 5, 6
 """CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT and _STRIDED_BATCH_OFFSET."""
 _MOST_WORKSPACE, _ALIGNMENTS = 1, {"A": 5, "B": 6, "C": 7, "D": 8}
@@ -47,11 +47,12 @@ class CuBlasLt:
     def __init__(self, library: Any) -> None:
         self._library = library
         self._handle: ctypes.c_void_p | None = None
-        self._algorithms: dict[tuple[GemmCall, tuple[int, ...]], Any] = {}
+        self._algorithms: dict[GemmCall, dict[tuple[int, ...], Any]] = {}
 
-    def matmul(self, step: GemmCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
-        """What enqueues a call on a stream: its descriptors are made now, and its algorithm is chosen unless it was for
-        an equal call whose addresses were aligned alike.
+    def matmul(self, step: GemmCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
+        """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
+        descriptors are made now, and its algorithm is chosen unless it was for an equal call whose addresses were
+        aligned alike.
 
         The workspace is the plan's, at address "". Raises LaunchError for what the library does not compute.
         """
@@ -60,24 +61,31 @@ class CuBlasLt:
             checked(self._library, "cublasLtCreate", ctypes.byref(handle))
             self._handle = handle
         made = _Descriptors(self._library, step, addresses)
-        case = step, tuple(_alignment(addresses[name]) for name in _ALIGNMENTS)
-        algorithm = self._algorithms.get(case)
-        if algorithm is None:
-            algorithm = self._algorithms[case] = made.algorithm(self._handle, case[1])
         _, scalar = sums_of(step)
         alpha, beta = (scalar(int(one) if scalar is ctypes.c_int else one) for one in (step.alpha, step.beta))
-        read = addresses["C"] if step.beta else addresses["D"]
+        a, b, c, d, workspace, on = (ctypes.c_void_p() for _ in range(6))
         arguments = [
-            *(self._handle, made.operation, ctypes.byref(alpha)),
-            *(ctypes.c_void_p(addresses["A"]), made.layouts["A"], ctypes.c_void_p(addresses["B"]), made.layouts["B"]),
-            *(ctypes.byref(beta), ctypes.c_void_p(read), made.layouts["C"]),
-            *(ctypes.c_void_p(addresses["D"]), made.layouts["D"], ctypes.byref(algorithm)),
-            *(ctypes.c_void_p(addresses[""]), ctypes.c_size_t(step.workspace_bytes), ctypes.c_void_p(int(stream))),
+            *(self._handle, made.operation, ctypes.byref(alpha), a, made.layouts["A"], b, made.layouts["B"]),
+            *(ctypes.byref(beta), c, made.layouts["C"], d, made.layouts["D"]),
         ]
+        rest = workspace, ctypes.c_size_t(step.workspace_bytes), on
+        function, read = self._library.cublasLtMatmul, "C" if step.beta else "D"
+        algorithms = self._algorithms.setdefault(step, {})
 
-        def enqueue(kept: _Descriptors = made) -> None:
-            checked(self._library, "cublasLtMatmul", *arguments)
+        def algorithm(addresses: Addresses) -> Any:
+            alignments = tuple([_alignment(addresses[name]) for name in _ALIGNMENTS])
+            if alignments not in algorithms:
+                algorithms[alignments] = ctypes.byref(made.algorithm(self._handle, alignments))
+            return algorithms[alignments]
 
+        def enqueue(stream: int, addresses: Addresses) -> None:
+            made.move(addresses)
+            a.value, b.value, c.value = addresses["A"], addresses["B"], addresses[read]
+            d.value, workspace.value, on.value = addresses["D"], addresses[""], stream
+            if status := function(*arguments, algorithm(addresses), *rest):
+                raise failure("cublasLtMatmul", status)
+
+        algorithm(addresses)
         return enqueue
 
 
@@ -88,11 +96,20 @@ class _Descriptors:
         self._library, self._workspace = library, step.workspace_bytes
         compute, scalar = sums_of(step)
         self.operation = self._made("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
-        for attribute, value in _attributes(step, addresses):
+        for attribute, value in _attributes(step):
             self._set("MatmulDesc", self.operation, attribute, value)
+        self._present = dict.fromkeys(_pointers(step), 0)
+        self.move(addresses)
         self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
 
-    def algorithm(self, handle: ctypes.c_void_p, alignments: Sequence[int]) -> Any:
+    def move(self, addresses: Addresses) -> None:
+        """Other addresses of the bias and of scales, which belong to the operation."""
+        for name, present in self._present.items():
+            if present != addresses[name]:
+                self._present[name] = addresses[name]
+                self._set("MatmulDesc", self.operation, _POINTERS[name], ctypes.c_void_p(addresses[name]))
+
+    def algorithm(self, handle: ctypes.c_void_p | None, alignments: Sequence[int]) -> Any:
         """The one that the library's heuristic puts first, for addresses of A, B, C and D that are aligned so."""
         wanted = self._made("MatmulPreference")
         self._set("MatmulPreference", wanted, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
@@ -125,15 +142,14 @@ class _Descriptors:
         checked(self._library, function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
 
 
-def _attributes(step: GemmCall, addresses: Addresses) -> Iterator[tuple[int, Any]]:
+def _attributes(step: GemmCall) -> Iterator[tuple[int, Any]]:
     yield _TRANSPOSE_A, ctypes.c_int32(OPERATIONS[step.transpose_a])
     yield _TRANSPOSE_B, ctypes.c_int32(OPERATIONS[step.transpose_b])
     yield _EPILOGUE, ctypes.c_uint32(_EPILOGUES[step.activation, step.bias])
-    if step.bias:
-        yield _BIAS, ctypes.c_void_p(addresses["Bias"])
-    if step.scaled:
-        yield _SCALE_A, ctypes.c_void_p(addresses["ScaleA"])
-        yield _SCALE_B, ctypes.c_void_p(addresses["ScaleB"])
+
+
+def _pointers(step: GemmCall) -> tuple[str, ...]:
+    return ("Bias",) * step.bias + ("ScaleA", "ScaleB") * step.scaled
 
 
 def _matrices(step: GemmCall) -> dict[str, tuple[str, int, int, int, int]]:

@@ -20,8 +20,8 @@ from tunesmith.records import (
 
 from ._base import LaunchError
 
-ALIGNMENT = 64
-"""Bytes, of a tensor map; enough for every other type."""
+ALIGNMENT = 128
+"""Bytes, of a tensor map as of CUDA 13 (before, 64); enough for every other type."""
 
 ELEMENT_TYPES = {
     "uint8": "UINT8",
@@ -130,7 +130,3 @@ class Parameters:
             address += slot
 
         self.pointer = ctypes.addressof(self._addresses)
-
-    def replace(self, place: int, value: bytes) -> None:
-        """Other bytes, as many, for one parameter."""
-        ctypes.memmove(ctypes.addressof(self.words[place]), value, len(value))

@@ -1,19 +1,24 @@
 """The CUDA driver by `cuda.bindings.driver`: every call checked, its errors told apart.
 
 The driver's own API and not `cuda.core`: its names have not moved since CUDA 12, it has tensor maps, memsets and
-waits on memory, and a launch costs one call.
+waits on memory, and a launch costs one call. What every launch calls goes by ctypes: see `entry`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from ._base import LaunchError
 
 REMEDY = "pip install cuda-bindings, of the driver's major version"
+
+LIBRARY = "libcuda.so.1"
+"""The driver's, by which the bindings load it too."""
 
 HARMLESS = {
     "INVALID_VALUE",
@@ -47,6 +52,25 @@ def call(function: str, *arguments: Any) -> Any:
     if int(status):
         raise error(function, status)
     return values[0] if len(values) == 1 else tuple(values) or None
+
+
+@cache
+def entry(function: str) -> Callable[..., int]:
+    """A function of the driver's library by its name there, which may end in a version. It takes values of ctypes, and
+    its status, if it is not 0, is for `refused`.
+
+    The bindings convert every argument at every call, and make an enumeration of the status. Here a caller keeps the
+    values between calls, so that a call takes as long as the driver does.
+    """
+    found: Callable[..., int] = getattr(ctypes.CDLL(LIBRARY), function)
+    return found
+
+
+def refused(function: str, status: int) -> LaunchError:
+    """The error of a status that is not 0."""
+    with contextlib.suppress(KeyError, ValueError):  # a driver newer than the bindings has errors they cannot name
+        return error(function, bindings().CUresult(status))
+    return error(function, status)
 
 
 def error(function: str, status: Any) -> LaunchError:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tunesmith.records import Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
 
 from ._base import LaunchError
 from ._cuda_arguments import Convention, Parameters, TensorMap, packed
-from ._cuda_driver import bindings, call
+from ._cuda_driver import bindings, call, entry, refused
 
 TENSOR_MAP_BYTES = 128
-
-REMEMBERED_MAPS = 256
-"""Addresses whose encodings a tensor map keeps."""
 
 SHARED_BYTES_BY_DEFAULT = 48 * 1024
 """Dynamic shared memory that a kernel gets without asking. Source: CUDA programming guide."""
@@ -53,8 +50,21 @@ class LoadedModule:
         return loaded
 
 
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig of cuda.h, whose attributes nothing here uses."""
+
+    _fields_ = (
+        *((f"{what}_{axis}", ctypes.c_uint) for what in ("grid", "work_group") for axis in "xyz"),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
 class Repeated:
-    """A launch with its parameters, which is made many times and costs little then.
+    """A launch with its parameters, which is made many times and costs little then: all that the driver reads lies
+    ready, and only addresses, the stream and the grid are written into it.
 
     `addresses` are those of operands, "" being the workspace.
     """
@@ -63,21 +73,20 @@ class Repeated:
         self.kernel, self._program = program.kernels[step.entry], program
         shared = step.shared_bytes + program.convention.dynamic_shared_bytes
         self.kernel.allow_shared(shared)
-        self._places = _Places(addresses)
-        for value in packed(step.arguments, program.convention, self._places.address, self._places.encode):
-            self._places.values.append(value)
-        self._parameters = Parameters(self._places.values)
-        self._rest = (*step.grid[1:], *step.work_group, shared)
-
-    def move(self, addresses: Mapping[str, int]) -> None:
-        """Other addresses of operands and workspace, in pointers and in tensor maps."""
+        places = _Places(addresses)
+        for value in packed(step.arguments, program.convention, places.address, places.encode):
+            places.values.append(value)
+        self._parameters = Parameters(places.values)
         words = self._parameters.words
-        for place, name, offset in self._places.pointers:
-            words[place].value = addresses[name] + offset
-        for moving in self._places.maps:
-            address = addresses[moving.operand] + moving.offset
-            if address != moving.present:
-                self._parameters.replace(moving.place, moving.at(address))
+        self._pointers = tuple((words[place], name, offset) for place, name, offset in places.pointers)
+        self._maps = tuple(
+            _MovingMap(ctypes.byref(words[place]), name, offset, address)
+            for place, name, offset, address in places.maps
+        )
+        self._config = LaunchConfig(*step.grid, *step.work_group, shared)
+        function, pointer = ctypes.c_void_p(int(self.kernel.function)), ctypes.c_void_p(self._parameters.pointer)
+        self._launch = entry("cuLaunchKernelEx")
+        self._arguments = (ctypes.byref(self._config), function, pointer, None)
 
     def put(self, numbers: Sequence[tuple[int, int]]) -> None:
         """At each place of a parameter an integer or an address."""
@@ -85,32 +94,45 @@ class Repeated:
         for place, number in numbers:
             words[place].value = number
 
-    def enqueue(self, stream: Any, grid: int) -> None:
-        """With `grid` work-groups in x."""
-        call("cuLaunchKernel", self.kernel.function, grid, *self._rest, stream, self._parameters.pointer, 0)
+    def enqueue(self, stream: int, grid: int) -> None:
+        """On a stream by its handle, with `grid` work-groups in x."""
+        self._config.grid_x = grid
+        self._enqueue(stream)
+
+    def enqueue_at(self, stream: int, addresses: Mapping[str, int]) -> None:
+        """With other addresses of operands and workspace, in pointers and in tensor maps."""
+        for word, name, offset in self._pointers:
+            word.value = addresses[name] + offset
+        for moving in self._maps:
+            address = addresses[moving.operand] + moving.offset
+            if address != moving.present:
+                moving.move(address)
+        self._enqueue(stream)
+
+    def _enqueue(self, stream: int) -> None:
+        self._config.stream = stream
+        if status := self._launch(*self._arguments):
+            raise refused("cuLaunchKernelEx", status)
         self.kernel.launched = True
 
 
 @dataclass(slots=True)
 class _MovingMap:
-    """The tensor map that is parameter number `place`, with the encodings of the addresses that it had last."""
+    """A tensor map among the parameters, which lies at `pointer`, and the address that it has at present."""
 
-    place: int
+    pointer: Any
     operand: str
     offset: int
-    made: TensorMap
     present: int
-    encodings: dict[int, bytes]
+    _next: ctypes.c_void_p = field(default_factory=ctypes.c_void_p)
+    _replace: Callable[..., int] = field(default_factory=lambda: entry("cuTensorMapReplaceAddress"))
 
-    def at(self, address: int) -> bytes:
-        """Remembered, since a program's buffers come again and encoding one takes about as long as a launch."""
-        known = self.encodings.get(address)
-        if known is None:
-            if len(self.encodings) >= REMEMBERED_MAPS:
-                self.encodings.clear()
-            known = self.encodings[address] = encoded(replace(self.made, address=address))
+    def move(self, address: int) -> None:
+        """By the driver, which alone knows where the map has its address; encoding another one takes much longer."""
+        self._next.value = address
+        if status := self._replace(self.pointer, self._next):
+            raise refused("cuTensorMapReplaceAddress", status)
         self.present = address
-        return known
 
 
 class _Places:
@@ -120,7 +142,7 @@ class _Places:
         self._addresses, self._mapped = addresses, ("", 0)
         self.values: list[bytes] = []
         self.pointers: list[tuple[int, str, int]] = []
-        self.maps: list[_MovingMap] = []
+        self.maps: list[tuple[int, str, int, int]] = []
 
     def address(self, argument: OperandArgument | TensorMapArgument | WorkspaceArgument) -> int:
         name = "" if isinstance(argument, WorkspaceArgument) else argument.name
@@ -132,10 +154,8 @@ class _Places:
         return self._addresses[name] + offset
 
     def encode(self, tensor_map: TensorMap) -> bytes:
-        made = encoded(tensor_map)
-        address = tensor_map.address
-        self.maps.append(_MovingMap(len(self.values), *self._mapped, tensor_map, address, {address: made}))
-        return made
+        self.maps.append((len(self.values), *self._mapped, tensor_map.address))
+        return encoded(tensor_map)
 
 
 def _unload(module: Any) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from tunesmith.records import GemmCall, Launch, Plan, Step, Write, Zero
 
-from ._cublas import CuBlas
-from ._cuda_driver import call
+from ._cuda_driver import entry, refused
 from ._cuda_program import Repeated
-
-REMEMBERED_CALLS = 256
-"""Streams and addresses for which a call of the vendor's BLAS is kept."""
 
 Addresses = Mapping[str, int]
 """Of operands by name, "" being the workspace."""
+
+Enqueue = Callable[[int, Addresses], None]
+"""Starts a step on a stream, by its handle, and on memory."""
+
+_POPPED = ctypes.byref(ctypes.c_void_p())
+"""Where the driver may put the context that it takes off the thread's stack; nobody reads it."""
 
 
 class RepeatedPlan:
@@ -29,53 +29,42 @@ class RepeatedPlan:
     """
 
     def __init__(self, context: Any, plan: Plan, programs: Sequence[Any], addresses: Addresses) -> None:
-        self._context = context
+        self._context = ctypes.c_void_p(int(context))
+        self._push, self._pop = entry("cuCtxPushCurrent_v2"), entry("cuCtxPopCurrent_v2")
         self._steps = tuple(_repeated(step, programs, addresses) for step in (*plan.setup, *plan.steps))
 
     def enqueue(self, stream: int, addresses: Addresses) -> None:
         """Start the whole plan on a stream; returns at once. Raises LaunchError."""
-        call("cuCtxPushCurrent", self._context)
+        if status := self._push(self._context):
+            raise refused("cuCtxPushCurrent", status)
         try:
             for step in self._steps:
                 step(stream, addresses)
         finally:
-            call("cuCtxPopCurrent")
+            self._pop(_POPPED)
 
 
-def _repeated(step: Step, programs: Sequence[Any], addresses: Addresses) -> Callable[[int, Addresses], None]:
+def _repeated(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:
     match step:
         case Launch():
-            return partial(_launch, Repeated(step, programs[step.module], addresses), step.grid[0])
+            return Repeated(step, programs[step.module], addresses).enqueue_at
         case GemmCall():
-            return partial(_multiply, programs[step.module], step, {})
+            multiply: Enqueue = programs[step.module].repeated(step, addresses)
+            return multiply
         case Zero():
-            return partial(_zero, step)
+            return _fill("cuMemsetD8Async", step.operand, step.offset, ctypes.c_ubyte(0), step.size)
         case Write():
-            return partial(_write, step)
+            return _fill("cuMemcpyHtoDAsync_v2", "", step.offset, ctypes.c_char_p(step.data), len(step.data))
 
 
-def _launch(repeated: Repeated, grid: int, stream: int, addresses: Addresses) -> None:
-    repeated.move(addresses)
-    repeated.enqueue(stream, grid)
+def _fill(function: str, operand: str, offset: int, content: Any, size: int) -> Enqueue:
+    """What has the driver fill memory: its arguments are made once, and of those the address and the stream change."""
+    address, on, fill = ctypes.c_void_p(), ctypes.c_void_p(), entry(function)
+    arguments = address, content, ctypes.c_size_t(size), on
 
+    def enqueue(stream: int, addresses: Addresses) -> None:
+        address.value, on.value = addresses[operand] + offset, stream
+        if status := fill(*arguments):
+            raise refused(function, status)
 
-def _multiply(
-    blas: CuBlas, step: GemmCall, known: dict[tuple[int, ...], Callable[[], None]], stream: int, addresses: Addresses
-) -> None:
-    """A call with its arguments is remembered: making them takes longer than the call."""
-    where = (stream, *addresses.values())
-    bound = known.get(where)
-    if bound is None:
-        if len(known) >= REMEMBERED_CALLS:
-            known.clear()
-        bound = known[where] = blas.gemm(step, addresses, stream)
-    bound()
-
-
-def _zero(step: Zero, stream: int, addresses: Addresses) -> None:
-    call("cuMemsetD8Async", addresses[step.operand] + step.offset, 0, step.size, stream)
-
-
-def _write(step: Write, stream: int, addresses: Addresses) -> None:
-    data = np.frombuffer(step.data, np.uint8)
-    call("cuMemcpyHtoDAsync", addresses[""] + step.offset, data.ctypes.data, data.nbytes, stream)
+    return enqueue

@@ -186,7 +186,7 @@ class CudaDevice(Device):
             blas: CuBlas = programs[step.module]
             return blas.gemm(step, addresses, self._stream)
         ready = Repeated(step, programs[step.module], addresses)
-        return partial(ready.enqueue, self._stream, step.grid[0])
+        return partial(ready.enqueue, int(self._stream), step.grid[0])
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: Memory | None) -> Repeated:
         """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
@@ -196,7 +196,7 @@ class CudaDevice(Device):
     def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
         """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
         repeated.put(numbers)
-        repeated.enqueue(self._stream, grid)
+        repeated.enqueue(int(self._stream), grid)
 
     def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
         """A plan for any stream and any memory of this device; `addresses` are the first ones."""

@@ -56,9 +56,9 @@ def arguments(
             c = None
         elif residual is not None:
             c = residual
-    if isinstance(scale_a, Real):
+    if scale_a is not None and isinstance(scale_a, Real):
         alpha, scale_a = alpha * float(scale_a), None
-    if isinstance(scale_b, Real):
+    if scale_b is not None and isinstance(scale_b, Real):
         alpha, scale_b = alpha * float(scale_b), None
     dest = "" if out_dtype is None else dtype_name(out_dtype)
     return Arguments(a, b, c, bias, scale_a, scale_b, out), Scalars(activation, alpha, beta, dest)

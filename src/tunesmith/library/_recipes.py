@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ NOT_YET = 256
 can be encoded."""
 
 
-Addresses = tuple[int, ...]
+Addresses = Sequence[int]
 """Of a call's `Arguments` on the GPU, in their order; 0 for what was not given."""
 
 
@@ -44,8 +44,9 @@ def addresses_of(seen: Arguments) -> Addresses:
 class Direct:
     """The plan of one problem, on memory as it lies; for a batch that has no type of its own, once for each matrix.
 
-    `steps` are the bytes from one matrix of a, b, c and out to the next, `spans` those from the first element of a, b,
-    c, bias and out to the end of the last. A scale that is not given lies at `one`.
+    `steps` are the bytes from one matrix of a, b, c and out to the next. `reads` has, of those of a, b, c and bias that
+    are given, the places among a call's addresses, with the bytes from the first element to the end of the last;
+    `writes` are those of out. A scale that is not given lies at `one`.
     """
 
     told: Launched
@@ -53,7 +54,8 @@ class Direct:
     swapped: bool
     launches: int
     steps: tuple[int, ...]
-    spans: tuple[int, ...]
+    reads: tuple[tuple[int, int], ...]
+    writes: int
     one: int
 
     @property
@@ -76,13 +78,12 @@ class Direct:
 
     def overwrites(self, at: Addresses) -> bool:
         """Whether what is written lies where something is read."""
-        a, b, c, bias, _, _, out = at
-        *read, written = self.spans
-        return any(
-            start < out + written and out < start + span
-            for start, span in zip((a, b, c, bias), read, strict=True)
-            if start
-        )
+        out = at[-1]
+        end = out + self.writes
+        for place, span in self.reads:  # noqa: SIM110 (any() takes three times as long)
+            if at[place] < end and out < at[place] + span:
+                return True
+        return False
 
 
 def operands(at: Addresses, out: int, swapped: bool, workspace: int, one: int) -> dict[str, int]:
@@ -194,7 +195,8 @@ class Gpu:
                 raise
             self.launcher.ready(logic, problem)  # raises where the address is not the reason
             return None
-        bias, one = call.extra.get("Bias"), self.one() if call.wanted.scaled else 0
+        one = self.one() if call.wanted.scaled else 0
+        read = call.a, call.b, call.c, call.extra.get("Bias")
         extra = [call.extra[name].address if name in call.extra else 0 for name in ("Bias", "ScaleA", "ScaleB")]
         first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, way.swapped, NOT_YET, one)
         plan = self.device.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
@@ -204,7 +206,8 @@ class Gpu:
             swapped=way.swapped,
             launches=call.out.shape[0] if way.one_by_one else 1,
             steps=tuple(x.strides[0] for x in matrices),
-            spans=(*(x.span for x in matrices[:3]), bias.span if bias else 0, call.out.span),
+            reads=tuple((place, x.span) for place, x in enumerate(read) if x is not None),
+            writes=call.out.span,
             one=one,
         )
 
