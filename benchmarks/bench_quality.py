@@ -67,9 +67,10 @@ def job(kernel: Kernel, config: Configuration, size: Problem, target: Target) ->
     probe = size if any(kernel.rejections_for(config, small, target)) else small
 
     def bind(facts: Any) -> Any:
-        rejected = next(kernel.rejections_compiled(config, facts, target), None)
+        if rejected := next(kernel.rejections_compiled(config, facts, target), None):
+            return rejected
         checks = tuple((check, kernel.plan(config, check, target, facts)) for check in OPERATION.checks(size))
-        return rejected or Bound(kernel.plan(config, size, target, facts), checks)
+        return Bound(kernel.plan(config, size, target, facts), checks)
 
     key = f"{kernel.name} {config.to_json()} {size.to_json()}"
     return Job(key, kernel.modules(config, size.type), size, (probe, kernel.plan(config, probe, target)), bind)

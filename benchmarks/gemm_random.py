@@ -1,11 +1,16 @@
 """Are all GEMM families right, whatever they are asked? Random problems and configurations, verified by the bench.
 
     python benchmarks/gemm_random.py [--device CUDA] [--problems 500] [--seed 0] [--family TritonGemm ...] [--json OUT]
+    python benchmarks/gemm_random.py [--device CUDA] --stream-k 10000
 
 A problem is a random type (data types, transposes, batch, bias, activation, scales), random sizes (odd ones, ones,
 small and middle ones), random leading dimensions and scalars. Each is given to every family that computes its type,
 with a random configuration that is legal; what is verified is what `tunesmith tune` verifies. Prints, for each family,
-how many problems came out how, and every one that was not right; exit code 1 where there is one.
+how many products came out how, and every one that was not right; exit code 1 where there is one.
+
+With --stream-k, tiles are split: of a few programs of each family that can, each product has another grid, other full
+tiles and another problem, until so many launches are verified. A launch is one carrying out of a plan: each of the
+problem's checks with each of the poisons in D.
 """
 
 from __future__ import annotations
@@ -16,31 +21,63 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from pathlib import Path
 
 from bench_quality import job
 from rich.console import Console
-from rich.progress import track
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tunesmith.bench import Bench, Job, Policy
+from tunesmith.bench import POISONS, Bench, Job, Policy
 from tunesmith.devices import APIS, choose
 from tunesmith.kernels import Kernel, families
+from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured
 from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, GemmOperation, gemm_type
-from tunesmith.records import Configuration, Measurement, Outcome, Problem, ProblemType, Target
+from tunesmith.records import Configuration, Measurement, Outcome, Plan, Problem, ProblemType, Target
 
 SHORT = Policy(minimum_samples=1, maximum_samples=6, sampling_seconds=0.0, warm_up_seconds=0.0, cold=False)
 """What is asked is whether it is right; the time is measured all the same, as little as possible."""
+
+OPERATION = GemmOperation()
 
 EXTENTS = (lambda draw: 1, lambda draw: draw.randint(2, 40), lambda draw: draw.randint(41, 300), lambda draw: 64)
 LARGE = (512, 1024, 1536)
 PER_FAMILY = 6
 """Configurations of a family and type, drawn once: compiling one takes longer than verifying it."""
 TRIES = 300
+PORTION = 250
+"""Products that the bench is given at once."""
+
+SIDES = (*EXTENTS, lambda draw: draw.randint(301, 700), lambda draw: 8 * draw.randint(8, 80))
+"""Of products whose tiles are split: up to some thousand of the smallest tiles."""
+DEPTHS = ((1, 64), (65, 600), (300, 4000), (300, 4000))
+MOST_PRODUCTS = 10**8
+"""M N K batch of these, so that a verification takes milliseconds."""
+GRIDS = (4, 16, 64)
+"""Largest grids, beside as many work-groups as the device has multiprocessors, and twice as many."""
+TYPES, PROGRAMS = 12, 3
+"""Types of a family with stream-K, and programs of a type."""
+Draw = random.Random
 
 
-def random_type(draw: random.Random) -> ProblemType:
+@dataclass(frozen=True)
+class Product:
+    """A family with a configuration on a problem."""
+
+    kernel: Kernel
+    config: Configuration
+    job: Job
+
+    @property
+    def launches(self) -> int:
+        """That verify it."""
+        return len(OPERATION.checks(self.job.problem)) * len(POISONS)
+
+
+def random_type(draw: Draw) -> ProblemType:
     letter = draw.choice([letter for letter, known in DATA_TYPES.items() if known.dest])
     integers = DATA_TYPES[letter].sums == "int32"
     return gemm_type(
@@ -57,15 +94,26 @@ def random_type(draw: random.Random) -> ProblemType:
     )
 
 
-def random_problem(draw: random.Random, kind: ProblemType) -> Problem:
+def random_sizes(draw: Draw) -> tuple[int, int, int, int]:
+    """M, N, batch and K."""
     m, n, k = (draw.choice(EXTENTS)(draw) for _ in range(3))
     if draw.random() < 0.2:
         m, n, k = (draw.choice((extent, draw.choice(LARGE))) for extent in (m, n, k))
-    sizes = (m, n, draw.randint(1, 5), k) if "Batch" in kind.indices else (m, n, k)
+    return m, n, draw.randint(1, 5), k
+
+
+def sizes_to_split(draw: Draw) -> tuple[int, int, int, int]:
+    m, n, batch = draw.choice(SIDES)(draw), draw.choice(SIDES)(draw), draw.randint(1, 5)
+    return m, n, batch, min(draw.randint(*draw.choice(DEPTHS)), MOST_PRODUCTS // (m * n * batch))
+
+
+def random_problem(draw: Draw, kind: ProblemType, extents: tuple[int, int, int, int]) -> Problem:
+    m, n, batch, k = extents
+    sizes = (m, n, batch, k) if "Batch" in kind.indices else (m, n, k)
     leading: tuple[int, ...] = ()
     if draw.random() < 0.6:
         step = draw.choice((1, 1, 8, 16))
-        least = [extent for _, extent in GemmOperation().leading(kind, sizes)]
+        least = [extent for _, extent in OPERATION.leading(kind, sizes)]
         leading = tuple(-(-(extent + draw.choice((0, 1, 7))) // step) * step for extent in least)
     integers = DATA_TYPES[kind.fields.word("DataType")].sums == "int32"
     alpha, beta = draw.choice((1.0, 2.0 if integers else 0.5)), draw.choice((0.0, 1.0, -3.0))
@@ -74,79 +122,191 @@ def random_problem(draw: random.Random, kind: ProblemType) -> Problem:
 
 
 class Pool:
-    """Random legal configurations, by family and type."""
+    """Random legal configurations, `each` of a family and type. `made` makes them of those that are drawn."""
 
-    def __init__(self, target: Target, draw: random.Random) -> None:
-        self._target, self._draw = target, draw
+    def __init__(
+        self, target: Target, draw: Draw, each: int, made: Callable[[Configuration], Configuration] = lambda one: one
+    ) -> None:
+        self._target, self._draw, self._each, self._made = target, draw, each, made
         self._kept: dict[tuple[str, ProblemType], list[Configuration]] = {}
+
+    def all_of(self, kernel: Kernel, kind: ProblemType) -> Sequence[Configuration]:
+        key = kernel.name, kind
+        if key not in self._kept:
+            self._kept[key] = list(self._drawn(kernel, kind))
+        return self._kept[key]
 
     def of(self, kernel: Kernel, problem: Problem) -> Configuration | None:
         """One that may run the problem; None where none of the pool does."""
-        key = kernel.name, problem.type
-        if key not in self._kept:
-            self._kept[key] = list(self._drawn(kernel, problem.type))
-        able = [one for one in self._kept[key] if not any(kernel.rejections_for(one, problem, self._target))]
+        known = self.all_of(kernel, problem.type)
+        able = [one for one in known if not any(kernel.rejections_for(one, problem, self._target))]
         return self._draw.choice(able) if able else None
 
     def _drawn(self, kernel: Kernel, kind: ProblemType) -> Iterator[Configuration]:
-        draw, space, found = self._draw, kernel.space(kind, self._target), 0
+        draw, space, found = self._draw, kernel.space(kind, self._target), set[Configuration]()
         for attempt in range(TRIES):
             varied = draw.sample(list(space), min(attempt % 5, len(space.parameters)))
-            config = space.defaults | {one.name: draw.choice(one.values) for one in varied}
-            if not any(kernel.rejections(config, kind, self._target)):
+            config = self._made(space.defaults | {one.name: draw.choice(one.values) for one in varied})
+            if config not in found and not any(kernel.rejections(config, kind, self._target)):
                 yield config
-                found += 1
-            if found == PER_FAMILY:
+                found.add(config)
+            if len(found) == self._each:
                 return
 
 
-def jobs(target: Target, count: int, seed: int, names: list[str]) -> Iterator[tuple[Kernel, Configuration, Job]]:
-    draw = random.Random(seed)
-    pool = Pool(target, draw)
-    able = [one for one in families("GEMM") if one.language in APIS[target.api].languages]
-    wanted = [one for one in able if not names or one.name in names]
+def products(target: Target, draw: Draw, wanted: Sequence[Kernel], count: int) -> Iterator[Product]:
+    pool = Pool(target, draw, PER_FAMILY)
     for _ in range(count):
-        problem = random_problem(draw, random_type(draw))
+        problem = random_problem(draw, random_type(draw), random_sizes(draw))
         for kernel in wanted:
             if config := pool.of(kernel, problem):
-                yield kernel, config, job(kernel, config, problem, target)
+                yield Product(kernel, config, job(kernel, config, problem, target))
+
+
+class SplitProducts:
+    """Random products whose tiles are split, of a few programs of each family."""
+
+    def __init__(self, target: Target, draw: Draw, wanted: Sequence[Kernel]) -> None:
+        self._target, self._draw = target, draw
+        self._pool = Pool(target, draw, PROGRAMS, lambda one: split(one, 2, 0))
+        self._types = {kernel: list(islice(self._types_of(kernel), TYPES)) for kernel in wanted}
+        # PoCL finishes a program at its first launch, which must not happen again for every product.
+        self._probes: dict[tuple[str, Configuration, ProblemType], tuple[Problem, Plan]] = {}
+
+    def __iter__(self) -> Iterator[Product]:
+        """Without end where a family can split tiles, one of each family in turn."""
+        for kernel in cycle([kernel for kernel, types in self._types.items() if types]):
+            yield from islice(filter(None, (self._drawn(kernel) for _ in range(TRIES))), 1)
+
+    def _types_of(self, kernel: Kernel) -> Iterator[ProblemType]:
+        for kind in {random_type(self._draw): None for _ in range(TRIES)}:
+            if GRID in kernel.space(kind, self._target).defaults and self._pool.all_of(kernel, kind):
+                yield kind
+
+    def _drawn(self, kernel: Kernel) -> Product | None:
+        kind = self._draw.choice(self._types[kernel])
+        problem = random_problem(self._draw, kind, sizes_to_split(self._draw))
+        program = self._pool.of(kernel, problem)
+        config = program and self._launched(kernel, program, problem)
+        if not (program and config):
+            return None
+        made = job(kernel, config, problem, self._target)
+        probe = self._probes.setdefault((kernel.name, program, kind), made.probe)
+        return Product(kernel, config, replace(made, probe=probe))
+
+    def _launched(self, kernel: Kernel, program: Configuration, problem: Problem) -> Configuration | None:
+        """The program on a random grid, with random full tiles; None where that is not legal."""
+        units = self._target.compute_units
+        most = self._draw.choice((*GRIDS, units, 2 * units))
+        config = split(program, self._draw.randint(1, most), self._draw.choice((-1, 0, 1, 2)))
+        refused = any(kernel.rejections(config, problem.type, self._target))
+        return None if refused or any(kernel.rejections_for(config, problem, self._target)) else config
+
+
+def split(config: Configuration, grid: int, full_tiles: int) -> Configuration:
+    return configured(config, Configuration({GRID: grid, FULL_TILES: full_tiles, SPLIT: 1}))
+
+
+def measured(bench: Bench, given: Iterator[Product], launches: int) -> Iterator[tuple[Product, Measurement]]:
+    """In portions, until so many launches are verified or no product is left."""
+    while portion := {one.job.key: one for one in next_portion(given, launches)}:
+        for one, measurement in bench.run([[product.job] for product in portion.values()], racing=False):
+            launches -= verified(portion[one.key], measurement)
+            yield portion[one.key], measurement
+
+
+def next_portion(given: Iterator[Product], launches: int) -> Iterator[Product]:
+    for _ in range(PORTION):
+        if launches > 0 and (one := next(given, None)):
+            launches -= one.launches
+            yield one
+
+
+def verified(product: Product, measurement: Measurement) -> int:
+    """How many launches of it were found right. The bench verifies nothing twice."""
+    return product.launches if measurement.ok and measurement.cost.verify else 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device")
     parser.add_argument("--problems", type=int, default=500)
+    parser.add_argument("--stream-k", type=int, default=0, metavar="LAUNCHES")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--family", nargs="*", default=[])
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    target = choose(asked.device)
-    made = list(jobs(target, asked.problems, asked.seed, asked.family))
-    of = {one.key: (kernel, config) for kernel, config, one in made}
-    different = list({one.key: one for _, _, one in made}.values())
-    console = Console()
-    console.print(f"{len(different)} products of {asked.problems} problems on {target.name}, seed {asked.seed}")
-    done: list[tuple[Job, Measurement]] = []
-    with tempfile.TemporaryDirectory() as folder, Bench(target, SHORT, Path(folder)) as bench:
-        results = bench.run([[one] for one in different], racing=False)
-        done += track(results, "verifying", total=len(different), console=console)
-    counts = Counter((of[one.key][0].name, ended(measurement)) for one, measurement in done)
-    columns = sorted({end for _, end in counts}, key=lambda end: (end != Outcome.OK.value, end))
-    table = Table("family", *columns)
-    for name in sorted({name for name, _ in counts}):
-        table.add_row(name, *(str(counts[name, end]) for end in columns))
-    console.print(table)
-    wrong = [(one, measurement) for one, measurement in done if not harmless(measurement)]
-    for one, measurement in wrong:
-        kernel, config = of[one.key]
-        console.print(f"{kernel.name} {one.problem.type.name} {one.problem} {dict(one.problem.scalars)}", style="bold")
+    target, draw, console = choose(asked.device), Draw(asked.seed), Console()
+    able = [one for one in families("GEMM") if one.language in APIS[target.api].languages]
+    wanted = [one for one in able if not asked.family or one.name in asked.family]
+    if asked.stream_k:
+        given, launches = iter(SplitProducts(target, draw, wanted)), asked.stream_k
+        console.print(f"stream-K on {target.name}, seed {asked.seed}")
+    else:
+        different = {one.job.key: one for one in products(target, draw, wanted, asked.problems)}
+        given, launches = iter(different.values()), sum(one.launches for one in different.values())
+        problems = f"{asked.problems} problems on {target.name}, seed {asked.seed}"
+        console.print(f"{len(different)} products of {problems}")
+    tally = Tally()
+    for product, measurement in with_a_bar(target, given, launches, console):
+        tally.add(product, measurement)
+    console.print(tally.table())
+    console.print(f"{tally.launches.total()} launches verified")
+    for product, measurement in tally.wrong:
+        problem = product.job.problem
+        console.print(f"{product.kernel.name} {problem.type.name} {problem} {dict(problem.scalars)}", style="bold")
         console.print(f"  {ended(measurement)}: {measurement.detail.splitlines()[0] if measurement.detail else ''}")
-        console.print(f"  {config}")
+        console.print(f"  {product.config}")
     if asked.json:
-        document = {"device": target.name, "seed": asked.seed, "problems": asked.problems, "products": len(different)}
-        document["ends"] = [{"family": name, "end": end, "count": count} for (name, end), count in counts.items()]
-        asked.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return 1 if wrong else 0
+        facts = {"device": target.name, "seed": asked.seed, "problems": asked.problems, "stream_k": asked.stream_k}
+        asked.json.write_text(json.dumps(facts | tally.facts(), indent=1) + "\n", encoding="utf-8")
+    return 1 if tally.wrong else 0
+
+
+def with_a_bar(
+    target: Target, given: Iterator[Product], launches: int, console: Console
+) -> Iterator[tuple[Product, Measurement]]:
+    """Of the launches that were verified, and how many there are in a second."""
+    rate = TextColumn("{task.fields[rate]:.0f}/s")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Bench(target, SHORT, Path(folder)) as bench,
+        Progress(*columns, console=console) as progress,
+    ):
+        bar = progress.add_task("launches verified", total=launches, rate=0.0)
+        for product, measurement in measured(bench, given, launches):
+            progress.advance(bar, verified(product, measurement))
+            task = progress.tasks[bar]
+            progress.update(bar, rate=task.completed / (task.elapsed or 1.0))
+            yield product, measurement
+
+
+@dataclass
+class Tally:
+    """How products came out: how many by family and end, launches verified by family, and what was not right."""
+
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)
+    launches: Counter[str] = field(default_factory=Counter)
+    wrong: list[tuple[Product, Measurement]] = field(default_factory=list)
+
+    def add(self, product: Product, measurement: Measurement) -> None:
+        name = product.kernel.name
+        self.ends[name, ended(measurement)] += 1
+        self.launches[name] += verified(product, measurement)
+        if not harmless(measurement):
+            self.wrong.append((product, measurement))
+
+    def table(self) -> Table:
+        columns = sorted({end for _, end in self.ends}, key=lambda end: (end != Outcome.OK.value, end))
+        table = Table("family", *columns, "launches verified")
+        for name in sorted(self.launches):
+            table.add_row(name, *(str(self.ends[name, end]) for end in columns), str(self.launches[name]))
+        return table
+
+    def facts(self) -> dict[str, object]:
+        ends = [{"family": name, "end": end, "count": count} for (name, end), count in self.ends.items()]
+        return {"products": self.ends.total(), "launches": self.launches.total(), "ends": ends}
 
 
 def ended(measurement: Measurement) -> str:

@@ -1,7 +1,7 @@
 """Problems that stream-K is for: tiles just above whole waves, just below, and between, over a wide range of K.
 
-    python benchmarks/stream_k_problems.py --tile 128x256 [--compute-units 132] > problems.csv
-    tunesmith stream-k sweep problems.csv --type bf16 --tile 128x256 -o sweep
+    python benchmarks/stream_k_problems.py --tile 256x128 [--compute-units 132] [--count 60] > problems.csv
+    tunesmith stream-k sweep problems.csv --type bf16 --tile 256x128 -o sweep
 
 Sizes are whole tiles, as square as their number allows, in the columns that lists of problems have (m, n and k as torch
 has them, so that m counts rows of a row-major result). Waves are of one tile for each compute unit.
@@ -13,17 +13,21 @@ import argparse
 import csv
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 WAVES = (0, 1, 2, 3, 5)
-PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+PARTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Where a remainder lies between one tile and all but one of a wave."""
 DEPTHS = (128, 512, 2048, 8192, 32768, 65536)
-LARGEST = 1 << 30
-"""Elements of A and B together; what is larger (65536 deep and a prime number of tiles long) is left out."""
+LARGEST = 1 << 28
+"""Elements of A and B together; what is larger (65536 deep, but for few tiles) is left out: on few work-groups a launch
+of it takes seconds, and says nothing that a smaller one does not."""
 
 
-def problems(tile: tuple[int, int], units: int) -> Iterator[tuple[int, int, int]]:
+Sizes = tuple[int, int, int]
+
+
+def problems(tile: tuple[int, int], units: int) -> Iterator[Sizes]:
     """m, n and k; `tile` is rows by columns of the column-major D, which is columns by rows of torch's result."""
     remainders = sorted({round(1 + part * (units - 2)) for part in PARTS})
     for waves, remainder, k in itertools.product(WAVES, remainders, DEPTHS):
@@ -34,15 +38,27 @@ def problems(tile: tuple[int, int], units: int) -> Iterator[tuple[int, int, int]
             yield m, n, k
 
 
+def spread(every: Sequence[Sizes], count: int) -> list[Sizes]:
+    """So many of them, in their order: of every depth its share, at even distances."""
+    by_depth = sorted(every, key=lambda sizes: sizes[2])
+    chosen = {by_depth[place * len(every) // count] for place in range(count)}
+    return [sizes for sizes in every if sizes in chosen]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tile", required=True, help="rows x columns, such as 128x256")
     parser.add_argument("--compute-units", type=int, default=132)
+    parser.add_argument("--count", type=int, help="so many problems, spread evenly over all; all without it")
     asked = parser.parse_args()
     rows, columns = (int(side) for side in asked.tile.split("x"))
+    every = list(problems((rows, columns), asked.compute_units))
+    count = len(every) if asked.count is None else asked.count
+    if not 1 <= count <= len(every):
+        parser.error(f"--count is {count}; there are {len(every)} problems")
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("m", "n", "k", "trans_b"))
-    writer.writerows((*sizes, "T") for sizes in problems((rows, columns), asked.compute_units))
+    writer.writerows((*sizes, "T") for sizes in spread(every, count))
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ class OnePlan(FakeGemm):
                 Parameter("Maps", False, (False, True), "A comes by a tensor map."),
                 Parameter("Promises", False, (False, True), "Addresses are multiples of 16."),
                 Parameter("Workspace", 0, (0, WORKSPACE), "Bytes."),
+                Parameter("Zeroed", 0, (0, 64), "Of these, zeroed bytes.", accepts="natural number"),
             )
         )
 
@@ -81,14 +82,15 @@ class OnePlan(FakeGemm):
         maps = [TensorMapArgument("A", "float32", (1,), (1,), (1,))] if config.flag("Maps") else []
         place = ScalarArgument(len(_PROBLEMS) - 1, "int64")
         launch = Launch(0, "gemm", (1, 1, 1), (1, 1, 1), (place, *operands, *maps))
-        return Plan((launch,), config.integer("Workspace"))
+        return Plan((launch,), config.integer("Workspace"), zeroed=config.integer("Zeroed"))
 
 
 KERNELS.add("OnePlan", OnePlan())
 
 
 class HostGpu(CudaDevice):
-    """`log` has the stream, the problem and the workspace of each launch, and what was allocated and loaded."""
+    """`log` has the stream, the problem and the workspace of each launch and whether that is known to be zeroed, and
+    what was allocated and loaded."""
 
     def __init__(self, number: int = 0) -> None:
         self.target = replace(fake_target("GPU"), selector=f"CUDA:{number}")
@@ -107,7 +109,7 @@ class HostGpu(CudaDevice):
         return self._present in self.captured
 
     def allocate(self, size: int) -> Memory:
-        array = np.zeros(size, np.uint8)
+        array = np.full(size, 0xAB, np.uint8)
         self._kept[array.ctypes.data] = array
         self.log.append(("allocate", size))
         return Memory(array.ctypes.data, size, owned=True)
@@ -129,7 +131,7 @@ class HostGpu(CudaDevice):
 
     def repeated_plan(self, plan, programs, addresses):
         (launch,) = plan.steps
-        return SimpleNamespace(enqueue=lambda stream, at: self._run(launch, stream, at))
+        return SimpleNamespace(enqueue=lambda stream, at, on_zeros=False: self._run(launch, stream, at, on_zeros))
 
     def wrap(self, array) -> Memory:
         return Memory(array.ctypes.data, array.nbytes, owned=False)
@@ -137,7 +139,7 @@ class HostGpu(CudaDevice):
     def prepare(self, plan, programs, operands, workspace):
         (launch,) = plan.steps
         addresses = {name: memory.address for name, memory in operands.items()} | {"": 0}
-        return SimpleNamespace(enqueue=lambda: self._run(launch, 0, addresses))
+        return SimpleNamespace(enqueue=lambda: self._run(launch, 0, addresses, False))
 
     def synchronize(self) -> None:
         self.log.append(("wait",))
@@ -156,9 +158,9 @@ class HostGpu(CudaDevice):
     def problems(self) -> list[Problem]:
         return [entry[2] for entry in self.launches]
 
-    def _run(self, launch: Launch, stream: int, addresses: Mapping[str, int]) -> None:
+    def _run(self, launch: Launch, stream: int, addresses: Mapping[str, int], on_zeros: bool) -> None:
         problem = _PROBLEMS[launch.arguments[0].value]
-        self.log.append(("launch", stream, problem, addresses[""]))
+        self.log.append(("launch", stream, problem, addresses[""], on_zeros))
         g = Gemm.of(problem)
         arrays = {
             one.name: strided(one, at(addresses[one.name], one.storage_elements, one.dtype), writeable=True)

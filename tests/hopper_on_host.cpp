@@ -180,6 +180,7 @@ void fetch_for(Group *group, u32 to, const TensorMap *map, u32 barrier, int x, i
     view.each(group, to, x, y, z, copy, zero);
     change(group, barrier, 0, -(long)view.bytes());
 }
+void expect_map(const TensorMap *) {}
 void fetch(u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
 {
     fetch_for(here, to, map, barrier, x, y, z);
@@ -190,10 +191,11 @@ void fetch_for_both(u32 to, const TensorMap *map, u32 barrier, int x, int y, int
     for (Group *group : here->cluster) fetch_for(group, to, map, barrier, x, y, z);
 }
 
-thread_local std::deque<std::function<void()>> puts_under_way;
+thread_local std::deque<std::vector<std::function<void()>>> puts_under_way;
+thread_local std::vector<std::function<void()>> puts_of_a_group;
 void put(const TensorMap *map, u32 from, int x, int y, int z)
 {
-    puts_under_way.push_back([=] {
+    puts_of_a_group.push_back([=] {
         View view(*map);
         // As seen on an H200: the last 16 bytes of a row are written whole.
         u64 row_ends = (view.extents[0] * view.size + 15) / 16 * 16;
@@ -203,15 +205,16 @@ void put(const TensorMap *map, u32 from, int x, int y, int z)
         view.each(here, from, x, y, z, copy, [](unsigned char *) {});
     });
 }
-void carry_out_puts(size_t left)
+void end_puts()
 {
-    while (puts_under_way.size() > left) {
-        puts_under_way.front()();
-        puts_under_way.pop_front();
-    }
+    puts_under_way.push_back(std::move(puts_of_a_group));
+    puts_of_a_group.clear();
 }
-template <int LEFT> void wait_until_read() { carry_out_puts(LEFT); }
-void wait_until_written() { carry_out_puts(0); }
+template <int LEFT> void wait_until_read()
+{
+    for (; puts_under_way.size() > LEFT; puts_under_way.pop_front())
+        for (auto &put : puts_under_way.front()) put();
+}
 
 // Thread i of a warp holds, of each matrix, columns 2 (i % 4) and the next of row i / 4, and names row i % 8 of
 // matrix i / 8.
@@ -339,6 +342,7 @@ template <int REGISTERS> void give_registers() {}
 // ---- flags ----
 
 void raise_flag(u32 *flag) { std::atomic_ref<u32>(*flag).store(1, std::memory_order_release); }
+void lower_flag(u32 *flag) { std::atomic_ref<u32>(*flag).store(0, std::memory_order_relaxed); }
 void wait_for_flag(const u32 *flag)
 {
     auto start = std::chrono::steady_clock::now();
@@ -384,7 +388,8 @@ const char *launch_each(
                     blockIdx = {group, 0, 0};
                     try {
                         kernel(*static_cast<std::remove_cv_t<T> *>(arguments[place])...);
-                        check(puts_under_way.empty() && under_way.empty(), "it ends before its copies or products do");
+                        bool is_done = puts_of_a_group.empty() && puts_under_way.empty() && under_way.empty();
+                        check(is_done, "it ends before its copies or products do");
                     } catch (const std::exception &error) {
                         std::lock_guard<std::mutex> held(why_lock);
                         if (!broken.exchange(true)) why = error.what();

@@ -86,8 +86,9 @@ def _product(found: re.Match[str]) -> str:
 def run_on_host(
     library: ctypes.CDLL, plan: Plan, memory: dict[str, np.ndarray], workspace: np.ndarray, together: int = 1
 ) -> None:
-    """Carry out a plan whose operands are `memory`, `together` work-groups at a time in the order of their numbers."""
-    for step in plan.steps:
+    """Carry out a plan whose operands are `memory`, `together` work-groups at a time in the order of their numbers;
+    what it found zeroed must be so again."""
+    for step in plan.from_scratch.steps:
         match step:
             case Zero(operand="", offset=offset, size=size):
                 workspace[offset : offset + size] = 0
@@ -103,6 +104,7 @@ def run_on_host(
                 assert wrong == b"", wrong.decode()
             case _:
                 raise AssertionError(step)
+    assert not workspace[: plan.zeroed].any(), "a flag is still raised"
 
 
 @cache

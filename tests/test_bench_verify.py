@@ -16,7 +16,7 @@ from tunesmith.bench._regions import logical
 from tunesmith.devices.fake import FAULTS, FakeDevice
 from tunesmith.kernels.fake import FAULTS as KERNEL_FAULTS
 from tunesmith.problems import Expected
-from tunesmith.records import Launch, Operand, Plan, Zero
+from tunesmith.records import Launch, Operand, Plan, Write, Zero
 from tunesmith.toolchains.fake import COMPILE_FAULTS, FakeToolchain
 
 REASONS = {
@@ -136,7 +136,7 @@ def zeroed(operand: Operand, first: int = 0, last: int | None = None) -> Plan:
 
 
 class ZeroDevice(FakeDevice):
-    """Carries out only the Zero steps of a plan, which need no program."""
+    """Carries out the Zero and Write steps of a plan, which need no program."""
 
     def prepare(self, plan, programs, operands, workspace):
         assert not any(isinstance(step, Launch) for step in plan.steps)
@@ -144,8 +144,10 @@ class ZeroDevice(FakeDevice):
         class Zeroing:
             def enqueue(self):
                 for step in plan.steps:
-                    memory = operands[step.operand] if step.operand else workspace
-                    memory.base[memory.start + step.offset :][: step.size] = 0
+                    is_zero = isinstance(step, Zero)
+                    memory = operands[step.operand] if is_zero and step.operand else workspace
+                    content = np.zeros(step.size, np.uint8) if is_zero else np.frombuffer(step.data, np.uint8)
+                    memory.base[memory.start + step.offset :][: content.size] = content
 
         return Zeroing()
 
@@ -209,6 +211,18 @@ def test_a_plan_that_writes_past_its_workspace_is_caught(verify):
     assert wrong is not None
     assert wrong.reason == "wrote outside the output"
     assert "workspace" in wrong.detail
+
+
+def test_a_plan_that_does_not_leave_the_zeros_that_it_found_is_caught(verify):
+    """The next execution would find what was left; before the first, the workspace is full of garbage."""
+    operand = Operand("D", "float32", (8,), (1,), "out")
+    case = Case((operand,), {}, {})
+    honest = Plan(zeroed(operand).steps, 256, zeroed=16)
+    raising = Plan((*zeroed(operand).steps, Write(8, b"\1")), 256, zeroed=16)
+    assert verify(ZeroDevice(GPU), [], honest, case) is None
+    wrong = verify(ZeroDevice(GPU), [], raising, case)
+    assert wrong is not None
+    assert (wrong.reason, wrong.detail) == ("left no zeros", "byte 8 of the workspace is 1")
 
 
 def test_nan_is_never_right(verify):

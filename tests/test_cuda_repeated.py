@@ -157,6 +157,16 @@ def test_work_goes_in_order_on_the_stream_in_the_devices_context(monkeypatch):
     assert driver.told("cuMemsetD8Async") == [(0x9010, 0, 32, 5), (0x2000, 0, 64, 5)]
 
 
+def test_zeros_are_made_unless_they_are_known_to_be_there(monkeypatch):
+    driver = Driver(monkeypatch, (4, 128, 8, 8))
+    plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,), 256, zeroed=48), [program()], at(0x1000, 0x2000))
+    plan.enqueue(5, at(0x1000, 0x2000), on_zeros=True)
+    assert driver.told("cuMemsetD8Async") == []
+    plan.enqueue(5, at(0x1000, 0x2000))
+    assert driver.told("cuMemsetD8Async") == [(0x9000, 0, 48, 5)]
+    assert len(driver.launched) == 2
+
+
 def test_the_context_is_given_back_after_a_refusal(monkeypatch):
     driver = Driver(monkeypatch, (4, 128, 8, 8), cuLaunchKernelEx=1)
     plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))

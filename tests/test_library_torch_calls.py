@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_fakes import WORKSPACE, HostGpu, Rig, close, every_type, expected, logic, numbers, product
+from gpu_fakes import WORKSPACE, HostGpu, Rig, at, close, every_type, expected, logic, numbers, product
 from library_fakes import TARGET
 from tunesmith.library import Library
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import UserError
+from tunesmith.records import ZEROED_HEAD, UserError
 
-NN = gemm_type(transpose_b=False)
+NN, TN = gemm_type(transpose_b=False), gemm_type(transpose_a=True, transpose_b=False)
 
 
 @pytest.fixture
@@ -148,7 +148,27 @@ def test_work_goes_on_the_current_stream_and_streams_share_no_workspace(rig):
     first, second, third = rig.device.launches
     assert [entry[1] for entry in (first, second, third)] == [7, 8, 7]
     assert first[3] == third[3] != second[3]
-    assert rig.device.log.count(("allocate", WORKSPACE)) == 2
+    assert rig.device.log.count(("allocate", ZEROED_HEAD + WORKSPACE)) == 2
+    lib.close()
+
+
+def test_zeros_are_the_same_for_all_that_leave_them_and_nobody_elses(rig):
+    """Who needs zeros at the beginning of a workspace finds them, whoever was there before."""
+    lib = rig.library(logic(NN, {"Workspace": 2 * ZEROED_HEAD, "Zeroed": 64}), logic(TN, {"Workspace": WORKSPACE}))
+    a, b = rig.normal(6, 5), rig.normal(5, 7)
+    for x, y in ((a, b), (b.t(), a.t()), (a, b)):
+        lib.matmul(x, y)
+    zeroed, other, again = rig.device.launches
+    assert zeroed[3:] == again[3:] == (other[3] - ZEROED_HEAD, True)
+    assert not at(zeroed[3], ZEROED_HEAD, "uint8").any()
+    lib.close()
+
+
+def test_zeros_that_are_more_than_all_share_are_made_each_time(rig):
+    lib = rig.library(logic(NN, {"Workspace": 3 * ZEROED_HEAD, "Zeroed": 2 * ZEROED_HEAD}))
+    lib.matmul(rig.normal(6, 5), rig.normal(5, 7))
+    (launch,) = rig.device.launches
+    assert launch[4] is False
     lib.close()
 
 
@@ -186,7 +206,8 @@ def test_a_call_that_is_ready_can_be_captured_and_its_workspace_is_the_graphs(ri
     first, captured = rig.device.launches
     assert captured[1] == 9
     assert captured[3] not in (0, first[3])
-    assert rig.device.log.count(("allocate", WORKSPACE)) == 1
+    assert (first[4], captured[4]) == (True, False), "nobody has zeroed the graph's"
+    assert rig.device.log.count(("allocate", ZEROED_HEAD + WORKSPACE)) == 1
 
 
 def test_a_call_that_is_not_ready_is_refused_in_a_capture(rig):

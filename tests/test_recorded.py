@@ -19,6 +19,7 @@ from tuning_runs import fake_file
 
 KIND = gemm_type()
 PROBLEM = Problem(KIND, (256, 64, 192), scalars=Configuration({"alpha": 1.0, "beta": 0.0}))
+OTHER = Problem(KIND, (64, 64, 64), scalars=PROBLEM.scalars)
 
 
 class Asked:
@@ -40,6 +41,17 @@ def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str
         measure.screen([legal], [PROBLEM], racing=True)
         in_order = sorted(legal, key=lambda config: judge.guess(config, PROBLEM)) if sorts else legal
         assert bench.keys == [[measure.key((config, PROBLEM)) for config in in_order]]
+
+
+def test_cells_of_different_groups_are_races_of_their_own(tmp_path: Path) -> None:
+    """Each with its own problem, and with what is to be tried on that alone."""
+    bench, judge = Asked(), FamilyJudge(KIND, fake_target("CPU"))
+    first, second = [config for config in TILES if not judge.rejections(config)][:2]
+    groups = [[(first, PROBLEM)], [(first, OTHER), (second, OTHER)]]
+    with Store.open(tmp_path / "store.sqlite") as store:
+        measure = RecordedMeasure(judge, bench, store, Policy(), Ledger())
+        measure.screen_cells(groups, racing=True)
+        assert bench.keys == [[measure.key(cell) for cell in group] for group in groups]
 
 
 @pytest.mark.parametrize(("device", "looks"), [("fake:GPU:8", True), ("fake:CPU:8", False)])

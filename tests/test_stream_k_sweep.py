@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from opencl_runner import opencl_device
 from stream_k_fakes import COSTLY, ORIGIN, calibration
-from tunesmith.bench import Policy
+from tunesmith.bench import Bench, Policy
 from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import families
@@ -23,14 +23,15 @@ from tunesmith.models.stream_k_launch import GRID
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError
-from tunesmith.session import stream_k_sweep
+from tunesmith.session import events, stream_k_sweep
+from tunesmith.session._run import STORE
 from tunesmith.session.stream_k_choices import as_launched, log_spaced, sweep_of, whole_tiles
 from tunesmith.session.stream_k_kernels import TileFilter, asked, is_capped, room_of
 from tunesmith.session.stream_k_plans import Planner
 from tunesmith.session.stream_k_refit import refit
 from tunesmith.session.stream_k_sweep import SweepTask, sweep_stream_k
 from tunesmith.session.stream_k_swept import COLUMNS, Swept, as_csv, misses, scores
-from tunesmith.store import RunState
+from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
 GPU = replace(fake_target("GPU"), api="OpenCL", name="a GPU", compute_units=132)
@@ -170,6 +171,13 @@ def test_what_the_library_asks_comes_first_and_all_rivals_after_it():
     made = planner(known=Calibrated(calibration(ROOM))).plan(ListedGemm(640, 640, 4096))
     assert list(made.said) == ["calibrated", "portable", "tensile", "tensile, gate lifted", "data-parallel"]
     assert set(made.said.values()) <= set(made.configs)
+
+
+def test_few_products_of_one_type_race_together_and_none_beside_itself():
+    sizes = [*range(1, 11), 10, 11]
+    listed = [ListedGemm(100 * m, 300, 50, trans_b=m != 11) for m in sizes]
+    together = list(stream_k_sweep._raced_together(map(planner().plan, listed)))
+    assert [[one.listed.m // 100 for one in few] for few in together] == [[*range(1, 9)], [9, 10], [10], [11]]
 
 
 # --- how close ------------------------------------------------------------------------------------------------------
@@ -315,6 +323,41 @@ def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
     assert "best time / time of what was chosen, 2 of 2 products" in learnt.stdout
     assert "calibrated *" in learnt.stdout
     assert f"wrote {out / 'sweep.svg'}" in learnt.stdout
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sake(tmp_path, products, monkeypatch):
+    """The second takes many times as long as the first. The third is the first by another name."""
+    opencl_device()
+    products.write_text("family,m,n,k,trans_b\nfew,16,16,24,T\nfew,640,640,24,T\nother,16,16,24,T\n")
+    asked, stopped, told = [], {}, []
+
+    class Watched(Bench):
+        def run(self, groups, racing, rivals=()):
+            asked.append([{job.problem.sizes for job in jobs} for jobs in groups])
+            for job, measurement in super().run(groups, racing, rivals):
+                stopped.setdefault(job.problem.sizes, []).append(measurement.raced)
+                yield job, measurement
+
+    monkeypatch.setattr(stream_k_sweep, "Bench", Watched)
+    task, out = SweepTask(products, tile=TileFilter(16, 16, 8), grids=3), tmp_path / "out"
+    first = sweep_stream_k(task, out, device="OpenCL")
+    assert asked[0] == [{(16, 16, 24)}, {(640, 640, 24)}]
+    assert len(asked) == 2, "the other is the first run again, at the end"
+    assert not any(map(all, stopped.values())), "of each product something was measured to the end"
+    assert [one.listed.family for one in first.swept] == ["few", "few", "other"]
+    assert first.swept[2].finals == first.swept[0].finals
+    with Store.open(out / STORE) as store:
+        finals = list(store.entries(round_prefix="confirm/"))
+    assert finals
+    assert not any(one.measurement.cost.verify for one in finals), "nothing is verified twice"
+
+    again = sweep_stream_k(task, out, device="OpenCL", observe=told.append)
+    assert again.ledger.measured == 0
+    assert again.swept == first.swept
+    (*_, batch) = (one for one in told if isinstance(one, events.BatchBegan))
+    assert batch.reused == batch.cells == again.ledger.reused
 
 
 @pytest.mark.opencl

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from compiled_ahead import ahead, binary
 from cuda_runner import configuration, cuda_device, toolchain
+from cuda_streams import running
 from tunesmith.bench._verify import Case, verify
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
@@ -240,55 +240,12 @@ def compilers():
 # --- the same bits each time, and no hang ----------------------------------------------------------------------------
 
 
-class Running:
-    """A plan bound to memory of its own on a stream of its own."""
-
-    def __init__(self, kernel, chosen: Configuration, asked: Problem) -> None:
-        from tunesmith.devices._cuda_driver import call
-
-        device = cuda_device()
-        loaded, facts = programs(kernel.name, chosen, asked.type)
-        plan = kernel.plan(chosen, asked, device.target, facts)
-        self._call, self.stream = call, call("cuStreamCreate", 1)
-        self.size = (
-            OPERATION.operands(asked)[3].storage_elements * np.dtype(OPERATION.operands(asked)[3].dtype).itemsize
-        )
-        inputs = OPERATION.inputs(asked, np.random.default_rng(5))
-        self.memory = {name: device.allocate(array.nbytes) for name, array in inputs.items()}
-        for name, array in inputs.items():
-            device.write(self.memory[name], array.view(np.uint8))
-        self.memory["D"] = device.allocate(self.size)
-        self.workspace = device.allocate(plan.workspace_bytes)
-        device.write(self.workspace, np.full(plan.workspace_bytes, 0xFF, np.uint8))
-        with device.on(int(self.stream)):
-            self.prepared = device.prepare(plan, loaded, self.memory, self.workspace)
-
-    def synchronize(self) -> None:
-        self._call("cuStreamSynchronize", self.stream)
-
-    def result(self) -> bytes:
-        self.synchronize()
-        return cuda_device().read(self.memory["D"], self.size).tobytes()
-
-    def close(self) -> None:
-        cuda_device().release(*self.memory.values(), self.workspace)
-        self._call("cuStreamDestroy", self.stream)
-
-
-@contextmanager
-def running(*wanted):
-    all_ = [Running(*one) for one in wanted]
-    try:
-        yield all_
-    finally:
-        for one in all_:
-            one.close()
-
-
 def long_k(name: str):
     """Few tiles and a long K, so that all tiles are shared."""
     kind = gemm_type("h", transpose_a=True, transpose_b=False)
-    return DENSE, config(DENSE, kind, MIDDLE, SCHEDULES[name]), problem(kind, 500, 333, 8111)
+    chosen, asked = config(DENSE, kind, MIDDLE, SCHEDULES[name]), problem(kind, 500, 333, 8111)
+    loaded, facts = programs(DENSE.name, chosen, kind)
+    return loaded, DENSE.plan(chosen, asked, cuda_device().target, facts), asked
 
 
 @pytest.mark.parametrize("name", ["split-K", "stream-K", "stream-K, a wave more"])

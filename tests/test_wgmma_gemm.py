@@ -365,32 +365,3 @@ def test_every_layout_is_right_on_a_gpu(layout, side):
     asked = [problem(136, 77, 3, 1013, problem_type=its, pad=8), problem(264, 513, 1, 64, problem_type=its)]
     chosen = config(its, RowsAlong=side, InstructionColumns=64, WorkGroupMapping=8)
     assert list(wrong_on_hopper(chosen, its, asked)) == []
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(
-    "values", [{"StreamKGrid": 132}, {"StreamKGrid": 132, "StreamKFullTiles": 1}, {"GlobalSplitU": 5}]
-)
-def test_shared_tiles_repeat_bit_by_bit_on_a_gpu(values):
-    device, its = hopper(), kind("b", dest="s")
-    chosen, operation = config(its, **DIRECT | values), GemmOperation()
-    asked = problem(1000, 700, 1, 9000, problem_type=its)
-    plan = FAMILY.plan(chosen, asked, device.target)
-    programs = [device.load(compiled(chosen, its))]
-    inputs = operation.inputs(asked, np.random.default_rng(11))
-    buffers = {}
-    for operand in operation.operands(asked):
-        size = operand.storage_elements * np.dtype(operand.dtype).itemsize
-        buffers[operand.name] = device.allocate(size)
-        if operand.name in inputs:
-            device.write(buffers[operand.name], np.array(inputs[operand.name]).view(np.uint8))
-    workspace = device.allocate(plan.workspace_bytes)
-    ready = device.prepare(plan, programs, buffers, workspace)
-    results = set()
-    size = 1000 * 700 * 4
-    for _ in range(50):
-        ready.enqueue()
-        device.synchronize()
-        results.add(device.read(buffers["D"], size).tobytes())
-    device.release(*buffers.values(), workspace)
-    assert len(results) == 1

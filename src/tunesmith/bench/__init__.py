@@ -4,10 +4,12 @@ from ._bench import Bench
 from ._compilers import Compilation
 from ._events import Compiled, Dispatched, Event, Measured, WorkerLost, WorkerReady
 from ._job import Bound, Job, Policy
+from ._poison import POISONS
 from ._process import Spawner, connect_to_parent
 from .statistics import Drift, drift, median_interval, over_rounds, paired_log_ratio
 
 __all__ = [
+    "POISONS",
     "Bench",
     "Bound",
     "Compilation",

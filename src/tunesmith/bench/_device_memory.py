@@ -22,7 +22,7 @@ from ._case import Case
 from ._checks import FLAGS, SUMS, Checks, bound, places, readable, value
 from ._poison import Bytes, itemsize, output_pattern
 from ._regions import WORD, WORKSPACE, Region, garbage, storage_region, workspace_region
-from ._traces import Left, Seen, Traces, Wrong, indices, touched
+from ._traces import Left, Seen, Traces, Wrong, indices, not_zeroed, touched
 
 _FLAGS_EACH = 4
 """Of an output: surroundings changed, an element not written, one between rows written, a value beyond its bound."""
@@ -111,12 +111,16 @@ class DeviceMemory:
                 device.copy(pristine, self._buffers[operand.name], self._lengths[operand.name])
         parts = {name: self._storage(region) for name, region in self._regions.items()}
         workspace = self._storage(self._workspace) if self._workspace else None
-        for part in (plan.preparation, plan) if plan.setup else (plan,):
-            device.prepare(part, programs, parts, workspace).enqueue()
+        device.prepare(plan.from_scratch, programs, parts, workspace).enqueue()
         self._prepared("after", poison).enqueue()
         if self._flags().any():
             return Seen(self.case, poison, self._fetched(poison))
         return Clean(self._sums_of_squares())
+
+    def not_zeroed(self, plan: Plan) -> Wrong | None:
+        if not plan.zeroed or not self._workspace:
+            return None
+        return not_zeroed(self._device.read(self._buffers[WORKSPACE], plan.zeroed, self._workspace.start))
 
     def modified_input(self) -> Wrong | None:
         """What no run may have touched: the inputs and what surrounds them, and all else that is kept."""

@@ -10,7 +10,7 @@ from tunesmith.records import Plan
 from ._case import Case
 from ._poison import Bytes
 from ._regions import WORKSPACE, Region, garbage, storage_region, workspace_region
-from ._traces import Left, Seen, Wrong, touched
+from ._traces import Left, Seen, Wrong, not_zeroed, touched
 
 
 class HostMemory:
@@ -41,11 +41,16 @@ class HostMemory:
         regions = self._regions | {region.name: region for region, _ in before}
         parts = {name: device.view(self._whole[name], r.start, max(r.size, 1)) for name, r in regions.items()}
         workspace = parts.pop(WORKSPACE, None)
-        for part in (plan.preparation, plan) if plan.setup else (plan,):
-            device.prepare(part, programs, parts, workspace).enqueue()
+        device.prepare(plan.from_scratch, programs, parts, workspace).enqueue()
         device.synchronize()
         left = {region.name: self._left(region, image) for region, image in before}
         return Seen(self._case, poison, left)
+
+    def not_zeroed(self, plan: Plan) -> Wrong | None:
+        if not plan.zeroed:
+            return None
+        region = workspace_region(plan.workspace_bytes, self._device.alignment)
+        return not_zeroed(self._device.read(self._whole[WORKSPACE], plan.zeroed, region.start))
 
     def modified_input(self) -> Wrong | None:
         """What no run may have touched: the inputs and what surrounds them."""

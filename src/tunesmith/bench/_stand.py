@@ -140,7 +140,7 @@ class Stand:
         programs = self._load(candidate.binaries)
         workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
         try:
-            if plan.setup:
+            if plan.preparation.steps:
                 device.prepare(plan.preparation, programs, arena.sets[0], workspace).enqueue()
             prepared = [device.prepare(plan, programs, one, workspace) for one in arena.sets]
             yield Rotation(device, prepared)

@@ -42,6 +42,12 @@ class Left:
         return self.after[self.region.storage]
 
 
+def not_zeroed(left: Bytes) -> Wrong | None:
+    """Of the beginning of a workspace that the next run should find zeroed."""
+    bytes_ = np.flatnonzero(left)
+    return Wrong("left no zeros", f"byte {bytes_[0]} of the workspace is {left[bytes_[0]]}") if bytes_.size else None
+
+
 class Traces(ABC):
     """One run's outputs and workspace, as it left them."""
 

@@ -37,6 +37,9 @@ class Memory(Protocol):
     def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> Traces:
         """Carry the plan out once, outputs and workspace holding what they held before no other run. LaunchError."""
 
+    def not_zeroed(self, plan: Plan) -> Wrong | None:
+        """What the last run should have zeroed again for the next one."""
+
     def modified_input(self) -> Wrong | None:
         """What was changed of what no run may change."""
 
@@ -106,7 +109,7 @@ def _judged(memory: Memory, programs: Sequence[Program], plan: Plan, case: Case)
     runs: list[Traces] = []
     for poison in POISONS:
         runs.append(memory.run(programs, plan, poison))
-        if wrong := runs[-1].trespass():
+        if wrong := runs[-1].trespass() or memory.not_zeroed(plan):
             return Verdict(memory.modified_input() or wrong)
     if wrong := memory.modified_input():
         return Verdict(wrong)

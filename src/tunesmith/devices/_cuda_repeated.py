@@ -24,21 +24,22 @@ _POPPED = ctypes.byref(ctypes.c_void_p())
 class RepeatedPlan:
     """A plan with its parameters in place: carrying it out costs little more than the driver's launches.
 
-    Its setup comes before its steps every time, since nobody knows what was done in the workspace meanwhile. Not for
-    two threads at once.
+    Its preparation comes before its steps every time, since nobody knows what was done in the workspace meanwhile; who
+    knows that it holds the zeros that the plan needs says so. Not for two threads at once.
     """
 
     def __init__(self, context: Any, plan: Plan, programs: Sequence[Any], addresses: Addresses) -> None:
         self._context = ctypes.c_void_p(int(context))
         self._push, self._pop = entry("cuCtxPushCurrent_v2"), entry("cuCtxPopCurrent_v2")
-        self._steps = tuple(_repeated(step, programs, addresses) for step in (*plan.setup, *plan.steps))
+        self._steps = tuple(_repeated(step, programs, addresses) for step in plan.from_scratch.steps)
+        self._on_zeros = self._steps[1:] if plan.zeroed else self._steps
 
-    def enqueue(self, stream: int, addresses: Addresses) -> None:
+    def enqueue(self, stream: int, addresses: Addresses, on_zeros: bool = False) -> None:
         """Start the whole plan on a stream; returns at once. Raises LaunchError."""
         if status := self._push(self._context):
             raise refused("cuCtxPushCurrent", status)
         try:
-            for step in self._steps:
+            for step in self._on_zeros if on_zeros else self._steps:
                 step(stream, addresses)
         finally:
             self._pop(_POPPED)

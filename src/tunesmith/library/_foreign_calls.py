@@ -42,7 +42,7 @@ class ForeignCalls:
             gpu, at = self._gpu_of(place), addresses_of(seen)
             direct = _direct(self._recipe(gpu, (place, scalars), seen, wanted, handle), at)
             _follow(gpu.device, seen, handle)
-            direct.enqueue(handle, gpu.workspaces.at_least(handle, direct.workspace_bytes), at, seen.out.address)
+            direct.enqueue(handle, gpu.workspaces.of(handle, direct.told.plan), at, seen.out.address)
             if self._told:
                 self._told(direct.told)
         return given.out

@@ -138,7 +138,7 @@ class Launcher:
         # With beta = 0 nothing reads C, but a kernel has an argument for it.
         operands = {"C": buffers["D"], **{name: buffer for name, buffer in buffers.items() if name != _WORKSPACE}}
         programs = ready.compiled.programs
-        prepared = self.device.prepare(ready.launched.plan, programs, operands, buffers.get(_WORKSPACE))
+        prepared = self.device.prepare(ready.launched.plan.from_scratch, programs, operands, buffers.get(_WORKSPACE))
         if reusable:
             ready.prepared, ready.generation = prepared, self._pool.generation
         return prepared

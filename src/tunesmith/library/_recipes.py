@@ -10,7 +10,7 @@ import numpy as np
 from tunesmith.devices.cuda import CudaDevice, Memory, RepeatedPlan
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
-from tunesmith.records import ProblemType, UserError
+from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
 from ._arrays import Matrices
 from ._call import Call
@@ -62,10 +62,13 @@ class Direct:
     def workspace_bytes(self) -> int:
         return self.told.plan.workspace_bytes
 
-    def enqueue(self, stream: int, workspace: int, at: Addresses, out: int) -> None:
-        """Start it, with the result at `out`; returns at once. Raises LaunchError."""
+    def enqueue(self, stream: int, workspace: int, at: Addresses, out: int, on_zeros: bool = True) -> None:
+        """Start it, with the result at `out`; returns at once. Raises LaunchError.
+
+        `on_zeros` says that the workspace is one of `Workspaces`, whose head is zeroed.
+        """
         named = operands(at, out, self.swapped, workspace, self.one)
-        self.plan.enqueue(stream, named)
+        self.plan.enqueue(stream, named, on_zeros and self.told.plan.zeroed <= ZEROED_HEAD)
         if self.launches > 1:
             self._enqueue_others(stream, named)
 
@@ -74,7 +77,7 @@ class Direct:
         for _ in range(1, self.launches):
             for name, step in steps.items():
                 named[name] += step
-            self.plan.enqueue(stream, named)
+            self.plan.enqueue(stream, named, on_zeros=True)
 
     def overwrites(self, at: Addresses) -> bool:
         """Whether what is written lies where something is read."""

@@ -86,9 +86,9 @@ class TorchCalls:
         elif torch.cuda.is_current_stream_capturing():
             # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
             kept = torch.empty(size, dtype=torch.uint8, device=known.device)
-            recipe.enqueue(stream, kept.data_ptr(), at, written)
+            recipe.enqueue(stream, kept.data_ptr(), at, written, on_zeros=False)
         else:
-            recipe.enqueue(stream, known.gpu.workspaces.at_least(stream, size), at, written)
+            recipe.enqueue(stream, known.gpu.workspaces.of(stream, recipe.told.plan), at, written)
         if self._told:
             self._told(recipe.told)
         return out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tunesmith.devices.cuda import CudaDevice, Memory
-from tunesmith.records import UserError
+from tunesmith.records import ZEROED_HEAD, Plan, UserError
 
 
 def not_ready() -> UserError:
@@ -14,21 +16,27 @@ def not_ready() -> UserError:
 
 
 class Workspaces:
-    """On one GPU. A stream's piece grows with what is asked for; work on the stream that uses it comes in order."""
+    """On one GPU. A stream's piece grows with what is asked for; work on the stream that uses it comes in order.
+
+    Its first ZEROED_HEAD bytes are 0 between plans: those that need zeros take turns there and leave them, all others
+    work behind.
+    """
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
         self._held: dict[int, Memory] = {}
 
-    def at_least(self, stream: int, size: int) -> int:
-        """The address of a piece of so many bytes for work on that stream; 0 for none. Raises UserError where one would
-        have to be allocated while the stream is captured."""
-        if not size:
+    def of(self, stream: int, plan: Plan) -> int:
+        """The address of a plan's workspace for work on that stream; 0 for none. Raises UserError where one would have
+        to be allocated while the stream is captured."""
+        if not plan.workspace_bytes:
             return 0
+        ahead = 0 if plan.zeroed else ZEROED_HEAD
+        size = ahead + plan.workspace_bytes
         held = self._held.get(stream)
         if held is None or held.size < size:
             held = self._grown(stream, size)
-        return held.address
+        return held.address + ahead
 
     def close(self) -> None:
         self._device.release(*self._held.values())
@@ -40,5 +48,6 @@ class Workspaces:
                 raise not_ready()
             if before := self._held.pop(stream, None):
                 self._device.release(before)  # the driver waits for the work that uses it
-            self._held[stream] = made = self._device.allocate(size)
+            self._held[stream] = made = self._device.allocate(max(size, ZEROED_HEAD))
+            self._device.write(made, np.zeros(ZEROED_HEAD, np.uint8))
         return made

@@ -5,6 +5,7 @@ from ._errors import Rejection, UserError
 from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
 from ._problem import Operand, Problem, ProblemType
 from ._program import (
+    ZEROED_HEAD,
     Argument,
     Binary,
     CompiledFacts,
@@ -28,6 +29,7 @@ from ._target import Target
 
 __all__ = [
     "UNKNOWN_ARCHITECTURE",
+    "ZEROED_HEAD",
     "Argument",
     "Binary",
     "CompiledFacts",

@@ -173,22 +173,36 @@ class GemmCall:
 Step = Zero | Write | Launch | GemmCall
 
 
+ZEROED_HEAD = 1 << 14
+"""Bytes at the beginning of a workspace: plans whose `zeroed` is no more, and who use nothing else of these, may take
+turns in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The steps that solve one problem, in order, as data: picklable, no handle in it.
 
     `setup` is carried out once, before the first of any number of executions of `steps` in the same workspace: it makes
-    what they find there and may change (the states of random engines). It is not part of the time.
+    what they find there and may change (the states of random engines). It is not part of the time. Nor is that the
+    first `zeroed` bytes of the workspace have to be 0 before `steps`, which leave them so (flags, lowered again).
     """
 
     steps: tuple[Step, ...]
     workspace_bytes: int = 0
     setup: tuple[Step, ...] = ()
+    zeroed: int = field(default=0, repr=False)
 
     @property
     def preparation(self) -> Plan:
-        """The setup as a plan by itself."""
-        return Plan(self.setup, self.workspace_bytes)
+        """What has to be done before the first execution, as a plan by itself; maybe nothing."""
+        zeros = (Zero("", 0, self.zeroed),) if self.zeroed else ()
+        return Plan((*zeros, *self.setup), self.workspace_bytes)
+
+    @property
+    def from_scratch(self) -> Plan:
+        """A first execution, with what has to be done before it."""
+        return Plan((*self.preparation.steps, *self.steps), self.workspace_bytes)
 
     def digest(self) -> str:
-        return hashlib.sha256(repr(self).encode()).hexdigest()
+        zeroed = f" zeroed {self.zeroed}" if self.zeroed else ""
+        return hashlib.sha256((repr(self) + zeroed).encode()).hexdigest()

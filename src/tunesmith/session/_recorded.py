@@ -73,7 +73,11 @@ class RecordedMeasure:
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
         """Every cell once; see `protocol.Measure`."""
-        grouped = [self._legal(_cells(group, problems)) for group in groups]
+        return self.screen_cells([list(_cells(group, problems)) for group in groups], racing)
+
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        """Every cell once, where each group has problems of its own. What `screen` says of groups holds for these."""
+        grouped = [self._legal(group) for group in groups]
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
         known = self.lookup(legal, racing)
         self.ledger.reused += len(known)

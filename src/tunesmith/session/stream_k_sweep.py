@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunesmith.bench import Bench
@@ -23,7 +23,7 @@ from ._booked import booked, run_start
 from ._health import HealthWatch
 from ._recorded import Ledger, RecordedMeasure, failed
 from ._run import CACHE, STORE
-from .stream_k_calibrate import POLICY
+from .stream_k_calibrate import POLICY as CALIBRATING
 from .stream_k_choices import GRIDS, SPLITS
 from .stream_k_kernels import StreamKernel, TileFilter, asked, languages, model_parts, room_of
 from .stream_k_plans import Planned, Planner
@@ -36,6 +36,15 @@ TABLE, CALIBRATION = "sweep.csv", "calibration.yaml"
 
 FINALISTS = 9
 """Of a product: what was chosen by any way, and the fastest of the others."""
+
+POLICY = replace(CALIBRATING, sampling_seconds=0.05, warm_up_seconds=0.02, confirm_blocks=9)
+"""Less time for a launch than calibrating takes, which has few runs, each measured by itself. A sweep compares launches
+of a product with each other, dozens of them, and scores the finalists in alternating blocks: what disturbs the device
+disturbs all of them alike."""
+
+RACED_TOGETHER = 8
+"""Products whose races the bench is given at a time: while one is measured, the host makes inputs and reference of the
+next. What is made for so few mostly stays in memory until their finalists are measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ def sweep_stream_k(
 
 @dataclass
 class _Sweeper:
-    """Takes one product after the other: all its choices, raced; then the finalists side by side."""
+    """Takes a few products at a time: all their choices, raced; then the finalists of each side by side."""
 
     outcome: SweepOutcome
     planner: Planner
@@ -134,22 +143,21 @@ class _Sweeper:
     deadline: float | None
     first: FirstRun = field(default_factory=FirstRun)
     measures: dict[ProblemType, RecordedMeasure] = field(default_factory=dict)
+    progress: events.BatchBegan = events.BatchBegan("", 0, 0)
 
     def sweep(self, listed: Sequence[ListedGemm]) -> None:
         planned = [one for one in map(self.planner.plan, listed) if one]
         if left_out := len(listed) - len(planned):
             tile, name = self.planner.kernel.tile, self.outcome.target.name
             self.outcome.look_at.append(f"{left_out} products of the list cannot run in tiles of {tile} on {name}")
-        total, done, reused = sum(map(_cells, planned)), 0, -1
-        for one in planned:
-            # Only where something was found in the store has the display to be told how far it is.
-            if reused != self.outcome.ledger.reused:
-                reused = self.outcome.ledger.reused
-                self.observe(events.BatchBegan(f"{len(planned)} products", total, done))
-            swept = self._product(one)
-            if swept.finals:
-                self.outcome.swept.append(swept)
-            done += _cells(one)
+        self.progress = events.BatchBegan(f"{len(planned)} products", sum(map(_count, planned)), 0)
+        self.observe(self.progress)
+        for together in _raced_together(planned):
+            raced = self._raced(together)
+            for one in together:
+                swept = self._confirmed(one, raced)
+                if swept.finals:
+                    self.outcome.swept.append(swept)
         if self.outcome.failed:
             said = ", ".join(f"{why} ({count})" for why, count in self.outcome.failed.most_common())
             self.outcome.look_at.append(
@@ -165,14 +173,20 @@ class _Sweeper:
         except ValueError as error:
             outcome.look_at.append(f"{outcome.subject}: {error}; sweep more products")
 
-    def _product(self, one: Planned) -> Swept:
+    def _raced(self, together: Sequence[Planned]) -> Mapping[Cell, Estimate]:
+        """Products of one type, each a race of its own: no launch is stopped for another product's sake."""
+        measure = self._measure(together[0].problem.type)
+        times = measure.screen_cells([_cells(one) for one in together], racing=True).cells
+        known = measure.lookup([cell for one in together for cell in _cells(one)]).values()
+        self.outcome.failed.update(f"{m.outcome.value}: {m.reason}" for m in known if failed(m))
+        return times
+
+    def _confirmed(self, one: Planned, raced: Mapping[Cell, Estimate]) -> Swept:
+        """A product whose race is over: its finalists side by side."""
         measure, problem = self._measure(one.problem.type), one.problem
-        measure.purpose = str(problem)
-        table = measure.screen([list(one.configs.values())], [problem], racing=True).cells
         screened = {
-            choice: table[config, problem] for choice, config in one.configs.items() if (config, problem) in table
+            choice: raced[config, problem] for choice, config in one.configs.items() if (config, problem) in raced
         }
-        self._failures(measure, [(config, problem) for config in one.configs.values()])
         said = {**one.said, **_best_split(screened)}
         finalists = {choice: one.configs[choice] for choice in _finalists(said.values(), screened)}
         times = measure.confirm(list(finalists.values()), [problem]).cells
@@ -180,10 +194,6 @@ class _Sweeper:
         if finals:
             self.first.ran(measure, (finalists[next(iter(finals))], problem))
         return Swept(one.listed, problem, one.work, said, screened, finals)
-
-    def _failures(self, measure: RecordedMeasure, cells: Sequence[Cell]) -> None:
-        known = measure.lookup(cells).values()
-        self.outcome.failed.update(f"{m.outcome.value}: {m.reason}" for m in known if failed(m))
 
     def _measure(self, kind: ProblemType) -> RecordedMeasure:
         if kind not in self.measures:
@@ -199,13 +209,41 @@ class _Sweeper:
         return self.measures[kind]
 
     def _observe_cells(self, event: events.Event) -> None:
-        """The whole sweep is one batch, whatever pieces it is measured in."""
-        if not isinstance(event, events.BatchBegan):
-            self.observe(event)
+        """The whole sweep is one batch, whatever pieces it is measured in.
+
+        What a piece found in the store, the display has to be told; what is measured, it counts itself.
+        """
+        match event:
+            case events.BatchBegan(reused=reused):
+                self.progress = replace(self.progress, reused=self.progress.reused + reused)
+                if reused:
+                    self.observe(self.progress)
+            case events.CellMeasured():
+                self.progress = replace(self.progress, reused=self.progress.reused + 1)
+                self.observe(event)
+            case _:
+                self.observe(event)
 
 
-def _cells(one: Planned) -> int:
-    """What is measured of a product, if all of it runs."""
+def _raced_together(planned: Iterable[Planned]) -> Iterator[list[Planned]]:
+    """A few at a time, in their order, all of one type. What is listed twice comes again later, and is found."""
+    together: list[Planned] = []
+    for one in planned:
+        same_type = all(one.problem.type == other.problem.type for other in together)
+        if not same_type or len(together) == RACED_TOGETHER or any(one.problem == other.problem for other in together):
+            yield together
+            together = []
+        together.append(one)
+    if together:
+        yield together
+
+
+def _cells(one: Planned) -> list[Cell]:
+    return [(config, one.problem) for config in one.configs.values()]
+
+
+def _count(one: Planned) -> int:
+    """How many measurements a product takes, if all of it runs."""
     return len(one.configs) + min(FINALISTS, len(one.configs))
 
 

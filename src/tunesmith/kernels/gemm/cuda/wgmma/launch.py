@@ -53,8 +53,8 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
         ),
         shared_bytes=shape.shared_bytes,
     )
-    steps: list[Step] = [*(copy.launch(COPIES) for copy in copies), *workspace.lowered_flags, launch]
-    return Plan(tuple(steps), workspace_bytes=workspace_bytes(sides, workspace))
+    steps: list[Step] = [*(copy.launch(COPIES) for copy in copies), launch]
+    return Plan(tuple(steps), workspace_bytes(sides, workspace), zeroed=workspace.flag_bytes)
 
 
 def workspace_bytes(sides: Mapping[str, Side], workspace: Workspace) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tunesmith.kernels.gemm.stream_k import iterations_of, streamed_tiles
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Configuration, Zero
+from tunesmith.records import ZEROED_HEAD, Configuration
 
 from .shape import Shape
 
@@ -58,7 +58,7 @@ class Schedule:
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """For each share a flag of each warp group, and behind the flags a macro tile of sums; of each work-group of a
-    cluster."""
+    cluster. Flags are down before a launch and after it."""
 
     flag_bytes: int
     sum_bytes: int
@@ -70,13 +70,9 @@ class Workspace:
 
     @property
     def sums_at(self) -> int:
-        return -(-self.flag_bytes // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+        aligned = -(-self.flag_bytes // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+        return max(aligned, ZEROED_HEAD) if self.flag_bytes else 0
 
     @property
     def size(self) -> int:
         return self.sums_at + self.sum_bytes
-
-    @property
-    def lowered_flags(self) -> tuple[Zero, ...]:
-        """What comes before every launch."""
-        return (Zero("", 0, self.flag_bytes),) if self.flag_bytes else ()

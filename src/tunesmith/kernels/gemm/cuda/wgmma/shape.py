@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,8 +24,8 @@ MOST_ITEMS = 2048
 @dataclass(frozen=True, slots=True)
 class Shape:
     """x is the operand whose side makes the rows, y the other one, each as it is fetched: a transposed copy lies along
-    K. `dest` is NumPy's name of D's type; `splits` says that the program can share a tile among work-groups; a cluster
-    has so many of these along rows and columns."""
+    K. `dest` is NumPy's name of D's type; where TMA writes D, a warp group gives it `parts` at once; `splits` says
+    that the program can share a tile among work-groups; a cluster has so many of these along rows and columns."""
 
     kind: Kind
     dest: str
@@ -36,6 +36,7 @@ class Shape:
     x_along_k: bool
     y_along_k: bool
     by_tma: bool
+    parts: int
     promote_every: int
     splits: bool
     cluster_rows: int
@@ -54,9 +55,9 @@ class Shape:
         cluster_m, cluster_n = config.integers("ClusterShape")
         by_tma, stages = config.word("StorePath") == "TMA", config.integer("Stages")
         if not stages:
-            room = memory - _fixed_bytes(groups, by_tma)
+            room = memory - STAGE_ALIGNMENT - _parted_bytes(groups, int(by_tma))
             stages = room // (_stage_bytes(groups, columns) + BARRIER_BYTES)
-        return Shape(
+        shape = Shape(
             kind=kind,
             dest=DATA_TYPES[dest_of(problem_type)].dtype,
             warp_groups=groups,
@@ -66,11 +67,19 @@ class Shape:
             x_along_k=x_along_k,
             y_along_k=y_along_k,
             by_tma=by_tma,
+            parts=int(by_tma),
             promote_every=config.integer("PromoteEvery"),
             splits=config.integer("GlobalSplitU") > 1 or config.integer("StreamKGrid") > 0,
             cluster_rows=cluster_n if rows_are_n else cluster_m,
             cluster_columns=cluster_m if rows_are_n else cluster_n,
         )
+        return shape._with_more_parts(memory) if by_tma else shape
+
+    def _with_more_parts(self, memory: int) -> Shape:
+        """With as many parts of D at once as make half a tile, and as cost neither a stage nor a work-group beside."""
+        half = -(-self.columns // (2 * PART))
+        wider = (replace(self, parts=parts) for parts in range(half, 1, -1))
+        return next((one for one in wider if one.shared_bytes <= memory and one.beside == self.beside), self)
 
     @property
     def rows(self) -> int:
@@ -100,8 +109,9 @@ class Shape:
 
     @property
     def shared_bytes(self) -> int:
-        """The stages with their barriers, two parts of D for each warp group, and room to align."""
-        return _fixed_bytes(self.warp_groups, self.by_tma) + self.stages * (self.stage_bytes + BARRIER_BYTES)
+        """The stages with their barriers, the parts of D on their way, and room to align."""
+        stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
+        return STAGE_ALIGNMENT + stages + _parted_bytes(self.warp_groups, self.parts)
 
     @property
     def beside(self) -> int:
@@ -125,8 +135,9 @@ class Shape:
         return -(-rows // down) * -(-columns // across) * gemm.batch
 
 
-def _fixed_bytes(groups: int, by_tma: bool) -> int:
-    return STAGE_ALIGNMENT + (groups * 2 * PART_BYTES if by_tma else 0)
+def _parted_bytes(groups: int, parts: int) -> int:
+    """While a warp group writes so many parts of D, as many are read."""
+    return groups * 2 * parts * PART_BYTES
 
 
 def _stage_bytes(groups: int, columns: int) -> int:

@@ -133,32 +133,37 @@ __device__ __forceinline__ void write_directly(
 }
 
 #if STORE_BY_TMA
-// Parts of PART columns go through shared memory, in two places by turns, and TMA writes what lies in D. `turn` is
-// whose turn it is, from tile to tile.
+// Parts of PART columns go through shared memory, PARTS_AT_ONCE to either of two places by turns, and TMA writes what
+// lies in D. `turn` is whose turn it is, from tile to tile.
 __device__ __forceinline__ void write_by_copies(
     const Sum (&values)[COLUMNS / 2], const TensorMap *d, u32 parts, int *turn, int thread, int group, int first_row,
     int first_column, int batch)
 {
+    const int count = COLUMNS / PART;
 #pragma unroll
-    for (int part = 0; part < COLUMNS / PART; ++part) {
-        u32 to = parts + *turn * PART_BYTES;
+    for (int first = 0; first < count; first += PARTS_AT_ONCE) {
+        u32 to = parts + *turn * PARTS_AT_ONCE * PART_BYTES;
         *turn ^= 1;
         if (thread == 0) wait_until_read<1>();
         meet_warp_group(group);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const Sum *eight = values + 4 * (4 * part + 2 * half);
+        for (int i = 0; i < 2 * PARTS_AT_ONCE && 2 * first + i < 2 * count; ++i) {
+            const Sum *eight = values + 8 * (2 * first + i);
             u32 left = packed(eight[0], eight[1]), left_below = packed(eight[2], eight[3]);
             u32 right = packed(eight[4], eight[5]), right_below = packed(eight[6], eight[7]);
-            u32 row = to + row_in_part(half, thread);
+            u32 row = to + i / 2 * PART_BYTES + row_in_part(i % 2, thread);
             if (ROWS_ARE_N) store_matrices(row, left, left_below, right, right_below);
             else store_transposed(row, left, left_below, right, right_below);
         }
         show_to_copies();
         meet_warp_group(group);
         if (thread == 0) {
-            int column = first_column + part * PART;
-            put(d, to, ROWS_ARE_N ? column : first_row, ROWS_ARE_N ? first_row : column, batch);
+            for (int part = first; part < first + PARTS_AT_ONCE && part < count; ++part) {
+                int column = first_column + part * PART;
+                u32 from = to + (part - first) * PART_BYTES;
+                put(d, from, ROWS_ARE_N ? column : first_row, ROWS_ARE_N ? first_row : column, batch);
+            }
+            end_puts();
         }
     }
 }

@@ -64,6 +64,12 @@ __device__ __forceinline__ void meet_warp_group(int group)
 
 // ---- copies ----
 
+// A copy by this map will follow: its first one need not wait for the map.
+__device__ __forceinline__ void expect_map(const TensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 __device__ __forceinline__ void fetch(u32 to, const TensorMap *map, u32 barrier, int x, int y, int batch)
 {
     asm volatile(
@@ -84,14 +90,14 @@ __device__ __forceinline__ void put(const TensorMap *map, u32 from, int x, int y
     asm volatile(
         "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
         ::"l"(map), "r"(from), "r"(x), "r"(y), "r"(batch) : "memory");
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-// All but the newest `LEFT` copies of this thread have read what they put.
+// What this thread put since the last time is a group.
+__device__ __forceinline__ void end_puts() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// All but the newest `LEFT` groups of this thread's have been read from shared memory.
 template <int LEFT> __device__ __forceinline__ void wait_until_read()
 {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
 }
-__device__ __forceinline__ void wait_until_written() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 // What this thread wrote to shared memory can be read by TMA after the next meeting.
 __device__ __forceinline__ void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -139,6 +145,10 @@ __device__ __forceinline__ void wait_for_flag(const u32 *flag)
     do {
         asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(raised) : "l"(flag) : "memory");
     } while (!raised);
+}
+__device__ __forceinline__ void lower_flag(u32 *flag)
+{
+    asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(flag) : "memory");
 }
 
 // ---- numbers ----

@@ -144,13 +144,17 @@ __device__ __forceinline__ void leave(
     meet_warp_group(group);
     if (is_first) raise_flag(flag_of(shared, share, group));
 }
-// What the later shares have of the tile, in their order, which is that of K: results repeat bit by bit.
+// What the later shares have of the tile, in their order, which is that of K: results repeat bit by bit. Nobody else
+// looks at their flags, which the next launch finds lowered.
 __device__ __forceinline__ void collect(
     Sum (&sums)[COLUMNS / 2], const Shared &shared, const Schedule &of, const Segment &own, int group, bool is_first)
 {
     int end = (own.tile - of.alone + 1) * of.iterations;
     for (int share = own.share + 1; start_of(of, share) < end; ++share) {
-        if (is_first) wait_for_flag(flag_of(shared, share, group));
+        if (is_first) {
+            wait_for_flag(flag_of(shared, share, group));
+            lower_flag(flag_of(shared, share, group));
+        }
         meet_warp_group(group);
         const Four *from = sums_of(shared, share);
 #pragma unroll
@@ -181,8 +185,12 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 {
     extern __shared__ unsigned char memory[];
     u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
-    u32 full = leaving + (STORE_BY_TMA ? WARP_GROUPS * 2 * PART_BYTES : 0);
+    u32 full = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES;
     Stages stages = {tiles, full, full + STAGES * 8, 0, 0};
+    if (threadIdx.x == MULTIPLYING_THREADS) {
+        expect_map(&x);
+        expect_map(&y);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; ++i) {
             make_barrier(stages.full + 8 * i, 1);
@@ -245,13 +253,14 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #endif
 #if STORE_BY_TMA
         write_by_copies(
-            sums, &d_map, leaving + group * 2 * PART_BYTES, &turn, thread, group, first_row, first_column, batch);
+            sums, &d_map, leaving + group * 2 * PARTS_AT_ONCE * PART_BYTES, &turn, thread, group, first_row, first_column, batch);
 #else
         write_directly(sums, to, thread, first_row, first_column, batch);
 #endif
     }
 #if STORE_BY_TMA
-    if (is_first) wait_until_written();
+    // Shared memory must outlive the copies that read it; what they write is there when the kernel has ended.
+    if (is_first) wait_until_read<0>();
 #endif
     // The other work-group still speaks to the barriers here.
     if (CLUSTER > 1) meet_cluster();

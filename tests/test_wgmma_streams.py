@@ -1,0 +1,65 @@
+"""GEMM on Hopper's tensor cores beside other work: tiles that are shared repeat bit by bit and never hang."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiled_ahead import binary
+from cuda_runner import cuda_device, toolchain
+from cuda_streams import running
+from wgmma_cases import DIRECT, FAMILY, config, kind, problem
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def hopper():
+    toolchain("CUDA")
+    device = cuda_device()
+    if device.target.architecture != "sm_90":
+        pytest.skip("needs a GPU of the Hopper generation")
+    return device
+
+
+def long_k(device, **values):
+    """Few tiles and a long K: the programs, the plan and the problem. With `values`, tiles are shared."""
+    its = kind("b", dest="s")
+    chosen, asked = config(its, **DIRECT | values), problem(1000, 700, 1, 9000, problem_type=its)
+    programs = [device.load(binary(module, device.target)) for module in FAMILY.modules(chosen, its)]
+    assert not list(FAMILY.rejections(chosen, its, device.target))
+    return programs, FAMILY.plan(chosen, asked, device.target), asked
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"StreamKGrid": 132},
+        {"StreamKGrid": 132, "StreamKFullTiles": 1},
+        {"StreamKGrid": 17, "StreamKFullTiles": 1},
+        {"GlobalSplitU": 5},
+    ],
+    ids=str,
+)
+def test_shared_tiles_repeat_bit_by_bit_beside_other_work(hopper, values):
+    with running(long_k(hopper, **values), long_k(hopper)) as (asked, other):
+        asked.prepared.enqueue()
+        first = asked.result()
+        for _ in range(100):
+            other.prepared.enqueue()
+            asked.prepared.enqueue()
+            other.prepared.enqueue()
+            assert asked.result() == first
+
+
+@pytest.mark.parametrize("streams", [1, 2, 8])
+def test_stream_k_does_not_hang_on_several_streams(hopper, streams):
+    """Each grid alone fills the GPU, and whole tiles keep a part of it; the test's time limit is what a hang runs
+    into."""
+    with running(long_k(hopper), *[long_k(hopper, StreamKGrid=132)] * streams) as (whole, *shared):
+        for _ in range(200):
+            for one in shared:
+                whole.prepared.enqueue()
+                one.prepared.enqueue()
+        results = {one.result() for one in shared}
+        whole.synchronize()
+    assert len(results) == 1
