@@ -6,11 +6,11 @@
 A problem is a random type (data types, transposes, batch, bias, activation, scales), random sizes (odd ones, ones,
 small and middle ones), random leading dimensions and scalars. Each is given to every family that computes its type,
 with a random configuration that is legal; what is verified is what `tunesmith tune` verifies. Prints, for each family,
-how many products came out how, and every one that was not right; exit code 1 where there is one.
+how many products came out how, and every one that was not right; exit code 1 where there is one. Ten of them end it.
 
 With --stream-k, tiles are split: of a few programs of each family that can, each product has another grid, other full
-tiles and another problem, until so many launches are verified. A launch is one carrying out of a plan: each of the
-problem's checks with each of the poisons in D.
+tiles and another problem, until so many launches are verified; exit code 1 also where they are fewer. A launch is one
+carrying out of a plan: each of the problem's checks with each of the poisons in D.
 """
 
 from __future__ import annotations
@@ -38,8 +38,17 @@ from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured
 from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, GemmOperation, gemm_type
 from tunesmith.records import Configuration, Measurement, Outcome, Plan, Problem, ProblemType, Target
 
-SHORT = Policy(minimum_samples=1, maximum_samples=6, sampling_seconds=0.0, warm_up_seconds=0.0, cold=False)
+SHORT = Policy(
+    minimum_samples=1,
+    maximum_samples=6,
+    sampling_seconds=0.0,
+    warm_up_seconds=0.0,
+    cold=False,
+    timeout_seconds=20.0,
+)
 """What is asked is whether it is right; the time is measured all the same, as little as possible."""
+ENOUGH_WRONG = 10
+"""Then it stops: one that hangs takes the timeout, and again alone."""
 
 OPERATION = GemmOperation()
 
@@ -55,11 +64,12 @@ SIDES = (*EXTENTS, lambda draw: draw.randint(301, 700), lambda draw: 8 * draw.ra
 """Of products whose tiles are split: up to some thousand of the smallest tiles."""
 DEPTHS = ((1, 64), (65, 600), (300, 4000), (300, 4000))
 MOST_PRODUCTS = 10**8
-"""M N K batch of these, so that a verification takes milliseconds."""
+"""M N K batch of these, so that a verification takes milliseconds. DEPTHS are least and most of K."""
 GRIDS = (4, 16, 64)
 """Largest grids, beside as many work-groups as the device has multiprocessors, and twice as many."""
 TYPES, PROGRAMS = 12, 3
 """Types of a family with stream-K, and programs of a type."""
+
 Draw = random.Random
 
 
@@ -239,9 +249,11 @@ def main() -> int:
     target, draw, console = choose(asked.device), Draw(asked.seed), Console()
     able = [one for one in families("GEMM") if one.language in APIS[target.api].languages]
     wanted = [one for one in able if not asked.family or one.name in asked.family]
+    given: Iterator[Product]
     if asked.stream_k:
-        given, launches = iter(SplitProducts(target, draw, wanted)), asked.stream_k
-        console.print(f"stream-K on {target.name}, seed {asked.seed}")
+        # A product has several launches, so these are enough, if not almost all are rejected.
+        given, launches = islice(SplitProducts(target, draw, wanted), asked.stream_k), asked.stream_k
+        console.print(f"{launches} launches with split tiles on {target.name}, seed {asked.seed}")
     else:
         different = {one.job.key: one for one in products(target, draw, wanted, asked.problems)}
         given, launches = iter(different.values()), sum(one.launches for one in different.values())
@@ -250,17 +262,17 @@ def main() -> int:
     tally = Tally()
     for product, measurement in with_a_bar(target, given, launches, console):
         tally.add(product, measurement)
+        if not harmless(measurement):
+            show(product, measurement, console)
+        if tally.wrong == ENOUGH_WRONG:
+            break
     console.print(tally.table())
     console.print(f"{tally.launches.total()} launches verified")
-    for product, measurement in tally.wrong:
-        problem = product.job.problem
-        console.print(f"{product.kernel.name} {problem.type.name} {problem} {dict(problem.scalars)}", style="bold")
-        console.print(f"  {ended(measurement)}: {measurement.detail.splitlines()[0] if measurement.detail else ''}")
-        console.print(f"  {product.config}")
     if asked.json:
-        facts = {"device": target.name, "seed": asked.seed, "problems": asked.problems, "stream_k": asked.stream_k}
-        asked.json.write_text(json.dumps(facts | tally.facts(), indent=1) + "\n", encoding="utf-8")
-    return 1 if tally.wrong else 0
+        asked_for = {"stream_k": asked.stream_k} if asked.stream_k else {"problems": asked.problems}
+        facts = {"device": target.name, "seed": asked.seed} | asked_for | tally.facts()
+        asked.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    return 1 if tally.wrong or tally.launches.total() < asked.stream_k else 0
 
 
 def with_a_bar(
@@ -284,18 +296,17 @@ def with_a_bar(
 
 @dataclass
 class Tally:
-    """How products came out: how many by family and end, launches verified by family, and what was not right."""
+    """How products came out: how many by family and end, launches verified by family, and how many were not right."""
 
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     launches: Counter[str] = field(default_factory=Counter)
-    wrong: list[tuple[Product, Measurement]] = field(default_factory=list)
+    wrong: int = 0
 
     def add(self, product: Product, measurement: Measurement) -> None:
         name = product.kernel.name
         self.ends[name, ended(measurement)] += 1
         self.launches[name] += verified(product, measurement)
-        if not harmless(measurement):
-            self.wrong.append((product, measurement))
+        self.wrong += not harmless(measurement)
 
     def table(self) -> Table:
         columns = sorted({end for _, end in self.ends}, key=lambda end: (end != Outcome.OK.value, end))
@@ -307,6 +318,13 @@ class Tally:
     def facts(self) -> dict[str, object]:
         ends = [{"family": name, "end": end, "count": count} for (name, end), count in self.ends.items()]
         return {"products": self.ends.total(), "launches": self.launches.total(), "ends": ends}
+
+
+def show(product: Product, measurement: Measurement, console: Console) -> None:
+    problem = product.job.problem
+    console.print(f"{product.kernel.name} {problem.type.name} {problem} {dict(problem.scalars)}", style="bold")
+    console.print(f"  {ended(measurement)}: {measurement.detail.splitlines()[0] if measurement.detail else ''}")
+    console.print(f"  {product.config}")
 
 
 def ended(measurement: Measurement) -> str:

@@ -16,6 +16,7 @@ from tunesmith.kernels.gemm.cuda.wgmma.schedule import Schedule
 from tunesmith.kernels.gemm.cuda.wgmma.shape import Shape
 from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import Gemm
+from tunesmith.records import ZEROED_HEAD, WorkspaceArgument
 from wgmma_cases import FAMILY, config, kind, problem
 
 WALK = """
@@ -105,18 +106,14 @@ def test_every_iteration_is_computed_once_and_nobody_waits_forever(library, way,
     for tile, begin, end, _ in itertools.chain(*left.values()):
         computed[tile, begin:end] += 1
     assert (computed == 1).all()
-    one_after_the_other = made.shares <= made.grid
     done: dict[int, int] = {}
-    while any(left.values()):
-        before = sum(map(len, left.values()))
-        for segments in left.values():
-            while segments and waits_for(walked, segments[0]) <= done.keys():
-                tile, begin, _, share = segments.pop(0)
-                if begin > 0:
-                    assert share not in done, "a place for sums is written twice"
-                    done[share] = tile
-            assert not (one_after_the_other and segments)
-        assert sum(map(len, left.values())) < before
+    for segments in left.values():
+        for segment in segments:
+            assert waits_for(walked, segment) <= done.keys(), "it waits for a larger number, which may not have started"
+            tile, begin, _, share = segment
+            if begin > 0:
+                assert share not in done, "a place for sums is written twice"
+                done[share] = tile
 
 
 def waits_for(walked: Walked, segment: tuple[int, int, int, int]) -> set[int]:
@@ -155,11 +152,12 @@ def test_parts_of_split_k_are_whole_and_as_equal_as_can_be(library, splits):
     assert found == {(tile, *known.part(part)) for tile in range(known.tiles) for part in range(splits)}
 
 
-def test_flags_are_lowered_before_every_launch():
-    """Whatever was left in the workspace."""
+def test_flags_are_all_that_has_to_be_zeroed_and_nothing_else_lies_among_them():
     its = kind()
     plan = FAMILY.plan(config(StreamKGrid=132), problem(1000, 1000, 1, 4096, problem_type=its), H200)
-    zero, launch = plan.steps
-    assert (zero.operand, zero.offset, zero.size) == ("", 0, 132 * 2 * 4)
+    (launch,) = plan.steps
+    assert plan.zeroed == 132 * 2 * 4
     assert launch.grid == (132, 1, 1)
-    assert plan.workspace_bytes >= zero.size + 132 * 128 * 256 * 4
+    assert plan.workspace_bytes >= ZEROED_HEAD + 132 * 128 * 256 * 4
+    offsets = [one.offset for one in launch.arguments if isinstance(one, WorkspaceArgument)]
+    assert sorted(offsets) == [0, ZEROED_HEAD]

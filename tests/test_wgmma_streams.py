@@ -22,7 +22,7 @@ def hopper():
 
 
 def long_k(device, **values):
-    """Few tiles and a long K: the programs, the plan and the problem. With `values`, tiles are shared."""
+    """24 tiles and a long K: the programs, the plan and the problem. With `values`, tiles are shared."""
     its = kind("b", dest="s")
     chosen, asked = config(its, **DIRECT | values), problem(1000, 700, 1, 9000, problem_type=its)
     programs = [device.load(binary(module, device.target)) for module in FAMILY.modules(chosen, its)]
@@ -34,9 +34,10 @@ def long_k(device, **values):
     "values",
     [
         {"StreamKGrid": 132},
-        {"StreamKGrid": 132, "StreamKFullTiles": 1},
+        {"StreamKGrid": 17},
         {"StreamKGrid": 17, "StreamKFullTiles": 1},
         {"GlobalSplitU": 5},
+        {"GlobalSplitU": 8},
     ],
     ids=str,
 )

@@ -41,7 +41,9 @@ class Schedule:
             return Schedule(grid, iterations, tiles - streamed, grid if streamed else 0, streamed * iterations, grid)
         if splits > 1:
             shares = tiles * splits
-            return Schedule(min(shares, resident), iterations, 0, shares, iterations, splits)
+            # Each turn is of whole tiles, so that nobody waits for a work-group with a larger number.
+            whole = max(resident // splits * splits, 1)
+            return Schedule(min(shares, whole), iterations, 0, shares, iterations, splits)
         return Schedule(min(tiles, resident * shape.beside), iterations, tiles)
 
     @property

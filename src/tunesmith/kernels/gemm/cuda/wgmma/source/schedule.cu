@@ -3,10 +3,10 @@
 //
 // Whole tiles come first, dealt in turn. Where some are split, what is left is one line of iterations, tile after
 // tile, cut into shares, and the shares are dealt in turn from the last to the first. Whoever begins a tile owns it:
-// it adds up the sums of the shares that go on with the tile. These are later shares, so they were dealt before, and
-// nobody waits for what comes after its own: all is done in the end where all work-groups run at once, which is why
-// they are no more than multiprocessors. With a share each (stream-K) they even may start one after the other, in the
-// order of their numbers.
+// it adds up the sums of the shares that go on with the tile. These are later shares, so they were dealt before, to
+// work-groups with smaller numbers (a turn of split-K is of whole tiles): who starts finds all that it will wait for
+// started, as GPUs start work-groups in the order of their numbers, and all is done in the end, however many run at
+// once.
 
 struct Schedule {
     int iterations; // of a tile
