@@ -54,7 +54,6 @@ struct Group {
     Group(int items, int bytes) : memory(bytes + SHARED_AT, 0xff), all(items)
     {
         for (int i = 0; i < items / 128; ++i) warp_groups.emplace_back(128);
-        for (int i = 0; i < items / 128 - 2; ++i) turns.emplace_back(256);
         for (int i = 0; i < items / 32; ++i) warps.emplace_back();
     }
     std::atomic<int> running{0};
@@ -63,7 +62,7 @@ struct Group {
     std::mutex lock;
     std::condition_variable changed;
     Meeting all;
-    std::deque<Meeting> warp_groups, turns;
+    std::deque<Meeting> warp_groups;
     std::vector<Group *> cluster;
     Meeting *meeting_of_cluster = nullptr;
     std::deque<Warp> warps;
@@ -133,16 +132,6 @@ void meet_warp_group(int group)
     check(group == threadIdx.x / 128, "a meeting of another warp group");
     check(!hidden_from_copies, "what a thread wrote was not shown to copies before it met the others");
     here->warp_groups[group].meet("a warp group");
-}
-
-// A turn is given once in a program and waited for once.
-void wait_for_turn(int group)
-{
-    if (group > 0) here->turns[group - 1].meet("a turn");
-}
-void give_turn(int group)
-{
-    if (group < (int)here->turns.size()) here->turns[group].pass();
 }
 
 // ---- copies: a box of a view, innermost dimension first ----

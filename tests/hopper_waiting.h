@@ -46,13 +46,6 @@ class Meeting {
         settle();
         if (round_ == round) wait_until(held, all_, what, [&] { return round_ != round; });
     }
-    // Is here, and does not wait.
-    void pass()
-    {
-        std::lock_guard<std::mutex> held(lock_);
-        ++here_;
-        settle();
-    }
     void leave()
     {
         std::lock_guard<std::mutex> held(lock_);

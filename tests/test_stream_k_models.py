@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -39,7 +40,7 @@ BIG = Tile(256, 256, 64)
 H200, MI300X = Room(132), Room(304)
 
 works = st.builds(Work, tiles=st.integers(1, 90), iterations=st.integers(1, 60), depth=st.just(32))
-rooms = st.builds(Room, multiprocessors=st.integers(1, 30), occupancy=st.integers(1, 3))
+rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from((0, 1, 40, 1000)))
 
 
 # --- Tensile's ------------------------------------------------------------------------------------------------------
@@ -209,11 +210,43 @@ def test_each_mode_wins_where_it_should(work, mode):
     assert Calibrated(calibration(H200)).choose(work).mode is mode
 
 
+def only(name: str) -> np.ndarray:
+    """Costs of which all others are nothing."""
+    costs = np.zeros(len(COSTS))
+    costs[list(COSTS).index(name)] = 1
+    return costs
+
+
+@pytest.mark.parametrize(
+    ("choice", "parts_of_an_iteration"),
+    [
+        (Choice(132), 0),  # side by side
+        (Choice(132, streamed=264), 0),  # two whole tiles each
+        (Choice(132, streamed=66), 1 - 1 / math.sqrt(2)),  # halves of tiles
+        (Choice(132, streamed=100), 1 - 1 / math.sqrt(132)),  # a share ends anywhere
+    ],
+)
+def test_what_is_fetched_more_often_at_different_places_of_k_costs_where_the_cache_does_not_hold_it(
+    choice, parts_of_an_iteration
+):
+    work = Work(264 if choice.streamed in (0, 264) else 132 + choice.streamed, 512, 64)
+    share = -(-choice.streamed * 512 // 132)
+    operands = math.sqrt(choice.streamed) * 512
+    for times, overflow in ((0.45, 0), (2.75, 0.5), (5, 1), (9, 1)):
+        room = Room(132, 1, round(operands / times) if operands else 1)
+        found = Scan(only("misaligned"), room).seconds(work, choice)
+        assert found == pytest.approx(share * parts_of_an_iteration * overflow, rel=0.01)
+
+
+def test_split_k_collects_in_every_turn():
+    """264 tiles in 4 parts on 132 work-groups are 8 turns, in each of which somebody waits for three others."""
+    assert Scan(only("peer"), H200).seconds(Work(264, 64, 64), Choice(132, splits=4)) == 8 * 3
+    assert Scan(only("partial"), H200).seconds(Work(264, 64, 64), Choice(132, splits=4)) == 8
+
+
 def test_equals_go_to_what_splits_less():
     """All costs but iterations are nothing: 132 tiles on 132 work-groups are equally fast however they are cut."""
-    free = np.zeros(len(COSTS))
-    free[list(COSTS).index("iteration")] = 1
-    assert Scan(free, H200).best(Work(132, 16, 64))[0] == Choice(132)
+    assert Scan(only("iteration"), H200).best(Work(132, 16, 64))[0] == Choice(132)
 
 
 # --- the fit --------------------------------------------------------------------------------------------------------

@@ -29,10 +29,13 @@ class Cost:
         return self.fitted if self.adjusted is None else self.adjusted
 
 
+TF32 = "x"
+
+
 def data_type_of(problem_type: ProblemType) -> str:
     """The letter of the type that products are made in: the operands', or Tensile's x for float32 operands in TF32."""
     fields = problem_type.fields
-    return "x" if "F32XdlMathOp" in fields else fields.word("DataType")
+    return TF32 if "F32XdlMathOp" in fields else fields.word("DataType")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,14 @@ class Subject:
 
     @staticmethod
     def of(target: Target, kernel: str, data_type: str, tile: Tile, room: Room) -> Subject:
-        return Subject(target.api, target.name, target.architecture, kernel, data_type, tile, room)
+        """With what the device's last-level cache holds of such operands."""
+        # Imported here since a program that only decides reads no YAML.
+        from tunesmith.problems.gemm import DATA_TYPES
+
+        element = np.dtype(DATA_TYPES["s" if data_type == TF32 else data_type].dtype).itemsize
+        cached = target.last_level_cache_bytes // ((tile.m + tile.n) * tile.depth * element)
+        held = replace(room, cached=cached)
+        return Subject(target.api, target.name, target.architecture, kernel, data_type, tile, held)
 
     def __str__(self) -> str:
         return f"{self.kernel} {self.data_type} {self.tile} on {self.device}"

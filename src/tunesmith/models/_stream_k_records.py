@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div, iterations_of
@@ -53,10 +53,12 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What runs at once: multiprocessors, and work-groups that each of them holds."""
+    """What runs at once: multiprocessors, and work-groups that each of them holds. `cached`: iterations of one tile's
+    operands that the last-level cache holds, 0 where nobody knows."""
 
     multiprocessors: int
     occupancy: int = 1
+    cached: int = field(default=0, compare=False)
 
     @property
     def groups(self) -> int:

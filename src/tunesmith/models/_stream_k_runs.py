@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from tunesmith.kernels.gemm.stream_k import ceil_div
 
 from ._stream_k_records import Choice, Room, Work
 
@@ -14,6 +17,8 @@ SHARED = (48, 192)
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 SKEWED = (16, 64)
 """Iterations of tiles over which shares run on."""
+BEYOND = (2, 4)
+"""Times the cache that the operands of such tiles are, to see what it costs that it does not hold them."""
 
 USUAL_DEPTH = 64
 """Steps of the iterations above. Shallower ones are counted in fours, eights ..., so that a run is not all launch."""
@@ -33,8 +38,9 @@ def calibration_runs(room: Room, depth: int) -> list[tuple[Work, Choice]]:
     the most parts of a tile where that is more."""
     scale = max(1, USUAL_DEPTH // depth)
     every = [*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room)]
-    made = ((Work(tiles, iterations * scale, depth), choice) for tiles, iterations, choice in every)
-    return list(dict.fromkeys(made))
+    made = [(Work(tiles, iterations * scale, depth), choice) for tiles, iterations, choice in every]
+    far = [(Work(tiles, iterations, depth), choice) for tiles, iterations, choice in _beyond_the_cache(room)]
+    return list(dict.fromkeys(made + far))
 
 
 Planned = tuple[int, int, Choice]
@@ -78,3 +84,12 @@ def _skewed(room: Room) -> Iterator[Planned]:
         for iterations in SKEWED:
             tiles = room.groups + room.groups // 2
             yield tiles, iterations, Choice(room.groups, streamed=tiles)
+
+
+def _beyond_the_cache(room: Room) -> Iterator[Planned]:
+    """A full wave with half of one and a tile, every share at another place of K; and a wave of whole tiles, which are
+    all at the same."""
+    grid = room.multiprocessors
+    for times in BEYOND if room.cached else ():
+        for tiles, streamed in ((grid + grid // 2 + 1,) * 2, (grid, 0)):
+            yield tiles, ceil_div(times * room.cached, math.isqrt(tiles)), Choice(grid, streamed=streamed)

@@ -27,6 +27,7 @@ _NEEDED = (
     "kernel",
     "data-type",
     "tile",
+    "cached",
     "compiler",
     "problem-type",
     "configuration",
@@ -37,6 +38,7 @@ _NEEDED = (
     "runs",
 )
 _DEVICE = ("api", "name", "architecture", "driver", "multiprocessors", "occupancy")
+_REMARKS = {"cached": "  # iterations of one tile's operands that the last-level cache holds"}
 _REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
 _MICRO = 1e-6
 
@@ -94,12 +96,13 @@ def _entry(one: Calibration) -> str:
         "kernel": subject.kernel,
         "data-type": subject.data_type,
         "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
+        "cached": room.cached,
         "compiler": origin.compiler,
         "problem-type": origin.problem_type,
         "configuration": {name: thaw(value) for name, value in origin.configuration.items()},
         "made": {"tunesmith": origin.tunesmith, "date": origin.date},
     }
-    lines = [f"{name}: {_flow(value)}" for name, value in facts.items()]
+    lines = [f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()]
     lines.append("costs:")
     for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
         lines.append(f"  {name}: {_flow(_cost(cost))}  # {doc}")
@@ -139,7 +142,11 @@ def _flow(value: object) -> str:
 def _calibration(node: Node) -> Calibration:
     fields = node.fields("a calibration", _NEEDED)
     device = fields["device"].fields("device", _DEVICE)
-    room = Room(_whole(device["multiprocessors"], "multiprocessors", 1), _whole(device["occupancy"], "occupancy", 1))
+    room = Room(
+        _whole(device["multiprocessors"], "multiprocessors", 1),
+        _whole(device["occupancy"], "occupancy", 1),
+        _whole(fields["cached"], "cached", 0),
+    )
     tile = Tile(*(_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3)))
     words = (device["api"].word("api"), device["name"].word("name"), device["architecture"].word("architecture"))
     subject = Subject(*words, fields["kernel"].word("kernel"), fields["data-type"].word("data-type"), tile, room)

@@ -136,7 +136,7 @@ class _Calibrator:
             self.deadline,
         )
         measure.purpose = str(subject)
-        runs = self._runs(kernel, measure)
+        runs = self._runs(kernel, subject, measure)
         try:
             made = Calibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
         except ValueError as error:
@@ -145,8 +145,8 @@ class _Calibrator:
         self.outcome.made.append(made)
         self.observe(events.Said(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit"))
 
-    def _runs(self, kernel: StreamKernel, measure: RecordedMeasure) -> list[Run]:
-        planned = calibration_runs(self.room, kernel.tile.depth)
+    def _runs(self, kernel: StreamKernel, subject: Subject, measure: RecordedMeasure) -> list[Run]:
+        planned = calibration_runs(subject.room, subject.tile.depth)
         capped = is_capped(self.room, self.outcome.target)
         cells: list[Cell] = [(kernel.configured(*one, capped), kernel.problem_of(one[0])) for one in planned]
         self.observe(events.BatchBegan(measure.purpose, len(cells), len(measure.lookup(cells, racing=False))))

@@ -61,15 +61,6 @@ __device__ __forceinline__ void meet_warp_group(int group)
 {
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
-// Warp groups begin one after the other: each waits for the one before it to have begun.
-__device__ __forceinline__ void wait_for_turn(int group)
-{
-    if (group > 0) asm volatile("bar.sync %0, 256;" ::"r"(WARP_GROUPS + group) : "memory");
-}
-__device__ __forceinline__ void give_turn(int group)
-{
-    if (group < WARP_GROUPS - 1) asm volatile("bar.arrive %0, 256;" ::"r"(WARP_GROUPS + group + 1) : "memory");
-}
 
 // ---- copies ----
 

@@ -20,11 +20,6 @@
 #define MULTIPLYING_REGISTERS 160
 #endif
 
-// Stages that one warp group is ahead of the next.
-#ifndef AHEAD
-#define AHEAD 1
-#endif
-
 // The stages in shared memory, each with a barrier that says it is full and one that says it is empty, and whose turn
 // it is.
 struct Stages {
@@ -81,14 +76,9 @@ __device__ __forceinline__ void give_back(const Stages &stages, int stage)
 
 // The sums over `steps` stages, at least one, which are empty afterwards. A stage is given back when the products of
 // the one after it are under way, so that these never wait for each other.
-//
-// At first (`is_early`) the warp groups begin one after the other, AHEAD stages apart. One alone keeps the tensor cores
-// busy, so nothing is lost, and from then on one writes its part of D while another multiplies.
-__device__ __forceinline__ void multiply(
-    Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, bool is_early, int steps)
+__device__ __forceinline__ void multiply(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, int steps)
 {
     int before = -1;
-    if (is_early) wait_for_turn(group);
     for (int step = 0; step < steps; ++step) {
         wait_for(stages.full + 8 * stages.now, stages.phase);
         u32 x = stages.tiles + stages.now * STAGE_BYTES + group * BOX_BYTES;
@@ -99,7 +89,6 @@ __device__ __forceinline__ void multiply(
             multiply_add(sums, descriptor<X_ALONG_K>(x, i), descriptor<Y_ALONG_K>(y, i), step > 0 || i > 0);
         end_products();
         wait_for_products<1>();
-        if (is_early && step == min(AHEAD, steps - 1)) give_turn(group);
         if (before >= 0 && is_first) give_back(stages, before);
         before = stages.now;
         advance(stages);
@@ -110,20 +99,19 @@ __device__ __forceinline__ void multiply(
 
 // The same; with PROMOTE_EVERY, the tensor cores add up so many stages at most, which they do with fewer bits than a
 // float32 has where operands have 8, and the rest is added here.
-__device__ __forceinline__ void sum_up(
-    Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, bool is_early, int steps)
+__device__ __forceinline__ void sum_up(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, int steps)
 {
 #if PROMOTE_EVERY
 #pragma unroll
     for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0;
     for (int left = steps; left > 0; left -= PROMOTE_EVERY) {
         Sum few[COLUMNS / 2];
-        multiply(few, stages, group, is_first, is_early && left == steps, min(left, PROMOTE_EVERY));
+        multiply(few, stages, group, is_first, min(left, PROMOTE_EVERY));
 #pragma unroll
         for (int i = 0; i < COLUMNS / 2; ++i) sums[i] += few[i];
     }
 #else
-    multiply(sums, stages, group, is_first, is_early, steps);
+    multiply(sums, stages, group, is_first, steps);
 #endif
 }
 
@@ -247,11 +235,9 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #endif
     const Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
     int turn = 0;
-    bool is_early = true;
     while (next(schedule, clusters, walk, now)) {
         Sum sums[COLUMNS / 2];
-        sum_up(sums, stages, group, is_first, is_early, now.end - now.begin);
-        is_early = false;
+        sum_up(sums, stages, group, is_first, now.end - now.begin);
 #if SPLIT
         if (now.begin > 0) {
             leave(sums, shared, now.share, group, is_first);
