@@ -39,6 +39,8 @@ ATTEMPTS = 5
 REPEATS = 50
 """Cached decisions timed at once: one alone is no longer than the clock's own call."""
 TILE = Tile(128, 128, 64)
+CACHED = 3840, 3840
+"""Iterations of such a tile's pieces of A and of B that 60 MiB of cache hold, in 16 bits."""
 MADE_UP = (5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02)
 """Microseconds, in the order of the model's costs."""
 
@@ -50,7 +52,7 @@ def main() -> None:
     parser.add_argument("--occupancy", type=int, default=1, help="work-groups of each")
     parser.add_argument("--products", type=int, default=2000)
     asked = parser.parse_args()
-    room = Room(asked.units, asked.occupancy)
+    room = Room(asked.units, asked.occupancy, CACHED)
     calibration = read(asked.calibration)[0] if asked.calibration else _made_up(room)
     models: Sequence[Model] = (Calibrated(calibration), Portable(calibration.subject.room), Published(room))
     products = list(_products(asked.products))

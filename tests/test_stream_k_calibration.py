@@ -109,8 +109,8 @@ MISTAKES = [
     ("tile: [128, 128, 64]", "tile: [128, 128]", "tile has 2 numbers"),
     ("start: {fitted", "begin: {fitted", "begin"),
     ("scatter: ", "scatter: -", "scatter cannot be -"),
-    ("- [1, 4, 1, 0, 1,", "- [1, 4, 0, 0, 1,", "a run cannot be 0"),
-    ("- [1, 4, 1, 0, 1,", "- [1, 4, 1, 3, 1,", "3 streamed tiles of 1"),
+    ("- [1, 1, 4, 1, 0, 1,", "- [1, 1, 4, 0, 0, 1,", "a run cannot be 0"),
+    ("- [1, 1, 4, 1, 0, 1,", "- [1, 1, 4, 1, 3, 1,", "3 streamed tiles of 1"),
     ("  costs:", "  costs: 5\n  other:", "other"),
 ]
 

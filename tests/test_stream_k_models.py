@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 
@@ -40,7 +39,7 @@ BIG = Tile(256, 256, 64)
 H200, MI300X = Room(132), Room(304)
 
 works = st.builds(Work, tiles=st.integers(1, 90), iterations=st.integers(1, 60), depth=st.just(32))
-rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from((0, 1, 40, 1000)))
+rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from(((0, 0), (3, 1), (40, 90), (900, 999))))
 
 
 # --- Tensile's ------------------------------------------------------------------------------------------------------
@@ -217,25 +216,27 @@ def only(name: str) -> np.ndarray:
     return costs
 
 
+CACHED = Room(132, 1, (1920, 3840))
+"""An H200 with tiles of 256 x 128 x 64 in 16 bits: 60 MiB of cache."""
+
+
 @pytest.mark.parametrize(
-    ("choice", "parts_of_an_iteration"),
+    ("work", "choice", "waits"),
     [
-        (Choice(132), 0),  # side by side
-        (Choice(132, streamed=264), 0),  # two whole tiles each
-        (Choice(132, streamed=66), 1 - 1 / math.sqrt(2)),  # halves of tiles
-        (Choice(132, streamed=100), 1 - 1 / math.sqrt(132)),  # a share ends anywhere
+        (Work(132, 4096, 64), Choice(132), 0),  # side by side
+        (Work(264, 4096, 64), Choice(132, streamed=264), 0),  # two whole tiles each
+        (Work(66, 4096, 64), Choice(132, streamed=66), 0),  # halves of tiles: two places of K
+        (Work(144, 4096, 64), Choice(132, streamed=144), 0.8),  # a share ends anywhere
+        (Work(144, 4096, 64), Choice(66, streamed=144), 0.2),  # and half of the work-groups fetch half as much
+        (Work(144, 32, 64), Choice(132, streamed=144), 0),  # of operands that the cache holds
+        (Work(144, 512, 64), Choice(132, streamed=144), 0.8),
+        (Work(139, 512, 64, down=1), Choice(132, streamed=139), 0),  # a piece of A is everyone's, one of B is nobody else's
     ],
 )
-def test_what_is_fetched_more_often_at_different_places_of_k_costs_where_the_cache_does_not_hold_it(
-    choice, parts_of_an_iteration
-):
-    work = Work(264 if choice.streamed in (0, 264) else 132 + choice.streamed, 512, 64)
-    share = -(-choice.streamed * 512 // 132)
-    operands = math.sqrt(choice.streamed) * 512
-    for times, overflow in ((0.45, 0), (2.75, 0.5), (5, 1), (9, 1)):
-        room = Room(132, 1, round(operands / times) if operands else 1)
-        found = Scan(only("misaligned"), room).seconds(work, choice)
-        assert found == pytest.approx(share * parts_of_an_iteration * overflow, rel=0.01)
+def test_who_is_at_a_place_of_its_own_waits_for_memory(work, choice, waits):
+    share = -(-choice.streamed * work.iterations // choice.grid)
+    found = Scan(only("misaligned"), CACHED).seconds(work, choice)
+    assert found == pytest.approx(waits * share, abs=0.1 * share)
 
 
 def test_split_k_collects_in_every_turn():

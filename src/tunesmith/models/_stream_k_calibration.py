@@ -9,7 +9,8 @@ import numpy as np
 
 from tunesmith.records import Configuration, ProblemType, Target
 
-from ._stream_k_costs import COSTS, Floats
+from ._stream_k_cache import Floats
+from ._stream_k_costs import COSTS
 from ._stream_k_fit import Fit, fit
 from ._stream_k_records import Room, Tile
 from ._stream_k_runs import Run
@@ -60,9 +61,9 @@ class Subject:
         from tunesmith.problems.gemm import DATA_TYPES
 
         element = np.dtype(DATA_TYPES["s" if data_type == TF32 else data_type].dtype).itemsize
-        cached = target.last_level_cache_bytes // ((tile.m + tile.n) * tile.depth * element)
-        held = replace(room, cached=cached)
-        return Subject(target.api, target.name, target.architecture, kernel, data_type, tile, held)
+        held = target.last_level_cache_bytes // (tile.depth * element)
+        known = replace(room, cached=(held // tile.m, held // tile.n))
+        return Subject(target.api, target.name, target.architecture, kernel, data_type, tile, known)
 
     def __str__(self) -> str:
         return f"{self.kernel} {self.data_type} {self.tile} on {self.device}"

@@ -1,7 +1,7 @@
 """What a launch costs, as a sum of counts times costs: the model that is calibrated, and the scan over all choices.
 
     t = start + L (iteration + busy min(1, g / P) + wave (ceil(g / P) - 1)) + tile (T - 1)
-        + partial [p > 1] + peer (p - 1) + misaligned S (1 - 1 / sqrt(q)) overflow
+        + partial [p > 1] + peer (p - 1) + misaligned W
 
 for g work-groups on P multiprocessors. L are the iterations of the work-group that has most, S those of them that are
 streamed, T the tiles it begins, p the most work-groups that meet in one tile, in split-K in each turn again. Start,
@@ -9,9 +9,9 @@ iteration, partial and peer are the terms of Osama and others (arXiv 2301.03598)
 that work-groups share the memory's bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a
 beginning and an end.
 
-Misaligned: while work-groups go through whole tiles side by side they are at the same place of K, and what one fetches
-the others find in the cache. At q places of K, g / q of them share, and a square of tiles is fetched sqrt(q) times as
-often. That costs nothing where the operands fit into the cache, and all of it where they are OVERFLOWS times as large.
+Misaligned are W of a share's iterations: those that wait for memory, since work-groups at different places of K find
+nothing of each other's in the cache (`_stream_k_cache.py`).
+
 Batch counts as tiles.
 """
 
@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div
 
+from ._stream_k_cache import Floats, fits, misaligned
 from ._stream_k_records import Choice, Room, Work
-
-Floats = NDArray[np.float64]
 
 COSTS = {
     "start": "launch, cold caches, the writing of one tile",
@@ -37,15 +36,14 @@ COSTS = {
     "tile": "each further tile that a work-group begins",
     "partial": "sums over part of a tile have to be written, and read again",
     "peer": "each further work-group whose sums make a tile",
-    "misaligned": "an iteration with every work-group at another place of K, of operands far larger than the cache",
+    "misaligned": "an iteration of a share that waits for memory, where everyone is at another place of K",
 }
 """The terms of the model, in seconds."""
 
 START, ITERATION, BUSY, WAVE, TILE, PARTIAL, PEER, MISALIGNED = range(len(COSTS))
 
-FITS, OVERFLOWS = 0.5, 5.0
-"""Operands of up to so much of the cache stay in it, beside all else; and so many times as large they are fetched as if
-there were none. As seen on an H200 (2026-11-22)."""
+NOBODY = np.zeros((2, 1))
+"""Waits for memory."""
 
 ROUNDING = 1e-9
 """Relative: a difference as small is none."""
@@ -72,28 +70,20 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
             max(begun - 1, 0),
             collected * (peers > 1),
             collected * (peers - 1),
-            _spread(schedule, choice.splits, share, longest, room),
+            0.0 if fits(work, room) else float(_waiting(work, room, schedule, share)),
         ),
         np.float64,
     )
 
 
-def _spread(schedule: Schedule, splits: int, share: int, longest: int, room: Room) -> float:
-    """Iterations of the busiest that are not at everybody's place of K, as far as the cache does not hold them."""
-    long, grid = schedule.iterations, schedule.grid
-    if splits > 1:
-        together = min(schedule.tiles, max(1, grid // splits))
-        return longest * (1 - 1 / math.sqrt(splits)) * _overflow(together, long, room)
-    places = grid if schedule.extra else long // math.gcd(schedule.per_group, long)
-    return share * (1 - 1 / math.sqrt(places)) * _overflow(schedule.streamed, long, room)
+def _waiting(work: Work, room: Room, schedule: Schedule, share: int) -> Floats:
+    numbers = (schedule.grid, schedule.streamed, share, _places(schedule))
+    return misaligned(work, room, *(np.asarray(number, np.float64) for number in numbers))
 
 
-def _overflow(tiles: int, iterations: int, room: Room) -> float:
-    """0 where the operands of so many tiles, in a square, fit into the cache, 1 where there might as well be none."""
-    if not room.cached:
-        return 1.0
-    times = math.sqrt(tiles) * iterations / room.cached
-    return min(max((times - FITS) / (OVERFLOWS - FITS), 0.0), 1.0)
+def _places(schedule: Schedule) -> int:
+    """At how many places of K shares begin."""
+    return schedule.grid if schedule.extra else schedule.iterations // math.gcd(schedule.per_group, schedule.iterations)
 
 
 def _peers(schedule: Schedule) -> tuple[int, bool]:
@@ -121,7 +111,7 @@ class Scan:
         grid = np.arange(1.0, room.groups + 1)
         busy = np.minimum(1.0, grid / room.multiprocessors)
         crowd = np.ceil(grid / room.multiprocessors) - 1
-        self._grid, self._apart = grid, 1 - 1 / np.sqrt(grid)
+        self._grid = grid
         self._iteration = costs[ITERATION] + costs[BUSY] * busy + costs[WAVE] * crowd
         self._costs: tuple[float, ...] = tuple(costs.tolist())
         self._iterations: tuple[float, ...] = tuple(self._iteration.tolist())
@@ -138,7 +128,7 @@ class Scan:
         with one at least, shares are longer than tiles, so that two at most meet in a tile.
         """
         # Numbers are whole and below 2^53, so that quotients of doubles round down as those of integers do.
-        start, _, _, _, tile, partial, peer, misaligned = self._costs
+        start, _, _, _, tile, partial, peer, waiting = self._costs
         grid, iteration, long = self._grid, self._iteration, float(work.iterations)
         seconds: Floats = np.empty((3, len(grid)))
         waves = np.floor(work.tiles / grid)
@@ -159,30 +149,23 @@ class Scan:
         met += np.floor((long - 2 - short) / (per + 1))
         met = np.where(skewed, np.minimum(met + 2, np.minimum(grid, long)), parts)
         more = share > 1
-        few, many = (0.0, 0.0) if self._fits(work) else misaligned * self._spread(work, waves, per, uneven)
-        np.add(computing, few * share, out=seconds[1])
+        waits = NOBODY if fits(work, self.room) else self._waiting(work, waves, per, uneven, share)
+        np.add(computing, waiting * waits[0], out=seconds[1])
         seconds[1] += partial * (met > 1) + (peer * met - peer) + tile * (skewed & more)
         pairs = float(min(2, work.iterations))
-        computing += many * (share + long) + tile * more
+        computing += waiting * waits[1] + tile * more
         np.add(computing, partial * (pairs > 1) + peer * (pairs - 1), out=seconds[2])
         seconds[2, work.tiles :] = np.inf
         return seconds
 
-    def _fits(self, work: Work) -> bool:
-        """Whether the cache holds all of the operands, so that nothing is lost at different places of K."""
-        return _overflow(work.tiles, work.iterations, self.room) == 0
-
-    def _spread(self, work: Work, waves: Floats, per: Floats, uneven: NDArray[np.bool_]) -> Floats:
-        """What part of an iteration's `misaligned` a streamed one costs: the table's second row, and its third."""
-        apart, even = self._apart.copy(), np.flatnonzero(~uneven)
-        places = work.iterations / np.gcd(per[even].astype(np.int64), work.iterations)
-        apart[even] = 1 - 1 / np.sqrt(places)
-        streamed = work.tiles - waves * self._grid
-        if not self.room.cached:
-            return np.stack((apart, apart))
-        times = np.sqrt(np.stack((streamed, streamed + self._grid))) * (work.iterations / self.room.cached)
-        beyond = np.maximum(times - FITS, 0.0) * (1 / (OVERFLOWS - FITS))
-        return np.asarray(apart * np.minimum(beyond, 1.0))
+    def _waiting(self, work: Work, waves: Floats, per: Floats, uneven: NDArray[np.bool_], share: Floats) -> Floats:
+        """Iterations that wait for memory, in the table's second row and in its third."""
+        grid, even = self._grid, np.flatnonzero(~uneven)
+        places = grid.copy()
+        places[even] = work.iterations / np.gcd(per[even].astype(np.int64), work.iterations)
+        streamed = work.tiles - waves * grid
+        tiles, shares = np.stack((streamed, streamed + grid)), np.stack((share, share + work.iterations))
+        return misaligned(work, self.room, grid, tiles, shares, places)
 
     def splits(self, work: Work) -> list[tuple[float, int]]:
         """Expected seconds of split-K for each number of parts that K has iterations for."""
@@ -195,14 +178,10 @@ class Scan:
         units, groups = work.tiles * parts, self.room.groups
         grid = units if units < groups else groups
         dealt = -(-units // grid)
-        start, _, _, _, tile, partial, peer, misaligned = self._costs
+        start, _, _, _, tile, partial, peer, _ = self._costs
         longest = -(-work.iterations // parts)
         collecting = partial + peer * (parts - 1)
-        iteration = self._iterations[grid - 1]
-        if not self._fits(work):
-            together = min(work.tiles, max(1, grid // parts))
-            iteration += misaligned * (1 - 1 / math.sqrt(parts)) * _overflow(together, work.iterations, self.room)
-        return start - tile + dealt * (longest * iteration + tile + collecting)
+        return start - tile + dealt * (longest * self._iterations[grid - 1] + tile + collecting)
 
     def best(self, work: Work) -> tuple[Choice, float]:
         """The fastest of everything; of equals none split, then the fewest tiles on the smallest grid, then split-K."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._stream_k_costs import COSTS, Floats, counts
+from ._stream_k_cache import Floats
+from ._stream_k_costs import COSTS, counts
 from ._stream_k_records import Room
 from ._stream_k_runs import Run
 

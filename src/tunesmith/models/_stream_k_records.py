@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -20,14 +21,25 @@ class Mode(StrEnum):
     SPLIT_K = "split-k"
 
 
+def squarest(tiles: int) -> int:
+    """The side of so many tiles as a rectangle, the shorter one, as square as it can be."""
+    return next((side for side in range(math.isqrt(tiles), 1, -1) if tiles % side == 0), min(tiles, 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A product in macro tiles: those of all `batch` matrices, `iterations` of `depth` steps along K each."""
+    """A product in macro tiles: those of all `batch` matrices, `iterations` of `depth` steps along K each; `down` of
+    them along M, or as square as their number can be."""
 
     tiles: int
     iterations: int
     depth: int
     batch: int = 1
+    down: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.down:
+            object.__setattr__(self, "down", squarest(self.tiles))
 
     @property
     def k(self) -> int:
@@ -47,18 +59,18 @@ class Tile:
         return f"{self.m}x{self.n}x{self.depth}"
 
     def work(self, m: int, n: int, batch: int, k: int) -> Work:
-        tiles = ceil_div(m, self.m) * ceil_div(n, self.n) * batch
-        return Work(tiles, iterations_of(k, self.depth), self.depth, batch)
+        down = ceil_div(m, self.m)
+        return Work(down * ceil_div(n, self.n) * batch, iterations_of(k, self.depth), self.depth, batch, down)
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What runs at once: multiprocessors, and work-groups that each of them holds. `cached`: iterations of one tile's
-    operands that the last-level cache holds, 0 where nobody knows."""
+    """What runs at once: multiprocessors, and work-groups that each of them holds. `cached`: how many iterations of a
+    tile's piece of A, and of its piece of B, the last-level cache holds; 0 where nobody knows."""
 
     multiprocessors: int
     occupancy: int = 1
-    cached: int = field(default=0, compare=False)
+    cached: tuple[int, int] = field(default=(0, 0), compare=False)
 
     @property
     def groups(self) -> int:

@@ -19,6 +19,8 @@ SKEWED = (16, 64)
 """Iterations of tiles over which shares run on."""
 BEYOND = (2, 4)
 """Times the cache that the operands of such tiles are, to see what it costs that it does not hold them."""
+DEEPEST = 1 << 17
+"""Steps along K: products that are deeper nobody has, and a large cache must not make a short run long."""
 
 USUAL_DEPTH = 64
 """Steps of the iterations above. Shallower ones are counted in fours, eights ..., so that a run is not all launch."""
@@ -39,7 +41,8 @@ def calibration_runs(room: Room, depth: int) -> list[tuple[Work, Choice]]:
     scale = max(1, USUAL_DEPTH // depth)
     every = [*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room)]
     made = [(Work(tiles, iterations * scale, depth), choice) for tiles, iterations, choice in every]
-    far = [(Work(tiles, iterations, depth), choice) for tiles, iterations, choice in _beyond_the_cache(room)]
+    longest = DEEPEST // depth
+    far = [(Work(tiles, min(long, longest), depth), choice) for tiles, long, choice in _beyond_the_cache(room)]
     return list(dict.fromkeys(made + far))
 
 
@@ -87,9 +90,12 @@ def _skewed(room: Room) -> Iterator[Planned]:
 
 
 def _beyond_the_cache(room: Room) -> Iterator[Planned]:
-    """A full wave with half of one and a tile, every share at another place of K; and a wave of whole tiles, which are
-    all at the same."""
-    grid = room.multiprocessors
-    for times in BEYOND if room.cached else ():
-        for tiles, streamed in ((grid + grid // 2 + 1,) * 2, (grid, 0)):
-            yield tiles, ceil_div(times * room.cached, math.isqrt(tiles)), Choice(grid, streamed=streamed)
+    """Squares of about a third of a wave and of a wave and a half, every share at another place of K; and the second as
+    whole tiles, which are all at the same."""
+    grid, (m, n) = room.multiprocessors, room.cached
+    for times in BEYOND if m and n else ():
+        for side in (max(1, math.isqrt(grid // 3)), math.isqrt(3 * grid // 2)):
+            tiles = side * (side + 1)
+            iterations = ceil_div(times * m * n, (m + n) * side)
+            yield tiles, iterations + 1, Choice(grid, streamed=tiles)
+        yield tiles, iterations + 1, Choice(grid)

@@ -38,7 +38,7 @@ _NEEDED = (
     "runs",
 )
 _DEVICE = ("api", "name", "architecture", "driver", "multiprocessors", "occupancy")
-_REMARKS = {"cached": "  # iterations of one tile's operands that the last-level cache holds"}
+_REMARKS = {"cached": "  # iterations of a tile's piece of A, and of B, that the last-level cache holds"}
 _REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
 _MICRO = 1e-6
 
@@ -96,7 +96,7 @@ def _entry(one: Calibration) -> str:
         "kernel": subject.kernel,
         "data-type": subject.data_type,
         "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
-        "cached": room.cached,
+        "cached": list(room.cached),
         "compiler": origin.compiler,
         "problem-type": origin.problem_type,
         "configuration": {name: thaw(value) for name, value in origin.configuration.items()},
@@ -110,7 +110,7 @@ def _entry(one: Calibration) -> str:
         f"scatter: {_digits(one.scatter)}  # of a run around the model, relative",
         "covariance:  # of the fitted costs, in their order",
         *(f"- {_flow([_digits(value / _MICRO**2) for value in row])}" for row in one.covariance.tolist()),
-        "runs:  # [tiles, iterations, grid, streamed tiles, splits, time]",
+        "runs:  # [tiles, of these along M, iterations, grid, streamed tiles, splits, time]",
         *(f"- {_flow(_run(run))}" for run in one.runs),
     ]
     return "- " + "\n  ".join(lines) + "\n"
@@ -125,7 +125,8 @@ def _cost(cost: Cost) -> dict[str, float]:
 
 def _run(run: Run) -> list[float]:
     choice = run.choice
-    whole = (run.work.tiles, run.work.iterations, choice.grid, choice.streamed, choice.splits)
+    work = run.work
+    whole = (work.tiles, work.down, work.iterations, choice.grid, choice.streamed, choice.splits)
     return [*whole, _digits(run.seconds / _MICRO)]
 
 
@@ -142,10 +143,11 @@ def _flow(value: object) -> str:
 def _calibration(node: Node) -> Calibration:
     fields = node.fields("a calibration", _NEEDED)
     device = fields["device"].fields("device", _DEVICE)
+    along_m, along_n = (_whole(item, "cached", 0) for item in _items(fields["cached"], "cached", 2))
     room = Room(
         _whole(device["multiprocessors"], "multiprocessors", 1),
         _whole(device["occupancy"], "occupancy", 1),
-        _whole(fields["cached"], "cached", 0),
+        (along_m, along_n),
     )
     tile = Tile(*(_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3)))
     words = (device["api"].word("api"), device["name"].word("name"), device["architecture"].word("architecture"))
@@ -183,14 +185,14 @@ def _read_cost(node: Node, name: str) -> Cost:
 
 
 def _read_run(node: Node, depth: int) -> Run:
-    *whole, micro = _items(node, "a run", 6)
-    tiles, iterations, grid, streamed, splits = (
-        _whole(item, "a run", least) for item, least in zip(whole, (1, 1, 1, 0, 1), strict=True)
+    *whole, micro = _items(node, "a run", 7)
+    tiles, down, iterations, grid, streamed, splits = (
+        _whole(item, "a run", least) for item, least in zip(whole, (1, 1, 1, 1, 0, 1), strict=True)
     )
     seconds = _number(micro, "a run's time", least=1e-9) * _MICRO
     if streamed > tiles or (streamed and splits > 1):
         raise node.wrong(f"{streamed} streamed tiles of {tiles} in {splits} parts", _REMEDY)
-    return Run(Work(tiles, iterations, depth), Choice(grid, streamed, splits), seconds)
+    return Run(Work(tiles, iterations, depth, down=down), Choice(grid, streamed, splits), seconds)
 
 
 def _items(node: Node, what: str, count: int) -> tuple[Node, ...]:

@@ -65,9 +65,8 @@ class StreamKernel:
         return Problem(self.type, tuple(sizes[index] for index in self.type.indices))
 
     def problem_of(self, work: Work) -> Problem:
-        """A problem of whole tiles that is such work, as square as its number of tiles can be."""
-        rows = max(side for side in range(1, int(work.tiles**0.5) + 1) if work.tiles % side == 0)
-        return self.problem(rows * self.tile.m, work.tiles // rows * self.tile.n, 1, work.k)
+        """A problem of whole tiles that is such work."""
+        return self.problem(work.down * self.tile.m, work.tiles // work.down * self.tile.n, 1, work.k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +176,14 @@ def _able() -> list[Kernel]:
 
 
 def type_named(what: str) -> ProblemType:
-    """The GEMM of a data type, or of a name such as Cijk_Ailk_Bljk_SB. Raises UserError for another word."""
+    """The GEMM of a data type, or of a name such as Cijk_Ailk_Bljk_SB. Raises UserError for another word.
+
+    TF32's has K contiguous in both operands, which is how tensor cores read it: elsewhere copies would be timed too.
+    """
     if what.lower() in WORDS:
         return gemm_type(WORDS[what.lower()])
     if what.lower() == TF32:
-        return gemm_type("s", tf32=True)
+        return gemm_type("s", tf32=True, transpose_a=True, transpose_b=False)
     found = next((one for one in _named_types() if one.name == what), None)
     if found is None:
         remedy = f"give a tuning file, one of {', '.join((*_LETTERS, TF32))}, or a name such as Cij_Aik_Bjk_SB"
