@@ -230,7 +230,11 @@ CACHED = Room(132, 1, (1920, 3840))
         (Work(144, 4096, 64), Choice(66, streamed=144), 0.2),  # and half of the work-groups fetch half as much
         (Work(144, 32, 64), Choice(132, streamed=144), 0),  # of operands that the cache holds
         (Work(144, 512, 64), Choice(132, streamed=144), 0.8),
-        (Work(139, 512, 64, down=1), Choice(132, streamed=139), 0),  # a piece of A is everyone's, one of B is nobody else's
+        (
+            Work(139, 512, 64, down=1),
+            Choice(132, streamed=139),
+            0,
+        ),  # all have A's piece in common, nobody one of B
     ],
 )
 def test_who_is_at_a_place_of_its_own_waits_for_memory(work, choice, waits):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from cuda_runner import H200
 from opencl_runner import opencl_device
 from stream_k_fakes import calibration
 from tunesmith.bench import Policy
@@ -40,6 +41,14 @@ def test_a_data_type_means_the_form_that_suits_the_device():
     assert isinstance(on_gpu.kernel, TiledGemm)
     assert on_gpu.tile == Tile(64, 64, 8)
     assert on_gpu.configuration["StreamKGrid"] == 0
+
+
+@pytest.mark.parametrize("word", ["bf16", "half", "tf32"])
+def test_a_tensor_core_kernel_is_calibrated_in_a_layout_that_it_reads_as_it_lies(word):
+    """Copies of operands would be timed with the launches."""
+    (one,) = asked(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
+    plan = one.kernel.plan(one.configuration, one.problem(1024, 1024, 1, 4096), H200)
+    assert len(plan.steps) == 1
 
 
 @pytest.mark.parametrize(("word", "tile"), [("128x32", Tile(128, 32, 8)), ("64x64x16", Tile(64, 64, 16))])
