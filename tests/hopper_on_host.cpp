@@ -86,10 +86,10 @@ thread_local Group *here;
 void __syncthreads() { here->all.meet("all work-items"); }
 u32 address_of(void *) { return SHARED_AT; }
 
-// Pieces of 16 bytes change places by the bits above: 128 bytes by three of them, 64 by two.
+// Pieces of 16 bytes change places by the bits above: 128 bytes by three of them, 64 by two, 32 by one.
 u32 swizzled(u32 address, int mode)
 {
-    const u32 bits = mode == 3 ? 7 : mode == 2 ? 3 : 0;
+    const u32 bits = (1u << mode) - 1;
     return address ^ ((address >> 7 & bits) << 4);
 }
 
@@ -148,7 +148,7 @@ struct View {
     {
         check((u64)address % 16 == 0 && strides[1] % 16 == 0 && strides[2] % 16 == 0, "a view that is not aligned");
         check(std::max({box[0], box[1], box[2]}) <= 256, "a box of more than 256 elements");
-        check(box[0] * size <= (mode == 3 ? 128 : 64), "a box that is wider than what is swizzled");
+        check(box[0] * size <= 16u << mode, "a box that is wider than what is swizzled");
         check(extents[0] && extents[1] && extents[2], "a view of nothing");
     }
     u64 bytes() const { return size * box[0] * box[1] * box[2]; }
@@ -157,7 +157,7 @@ struct View {
     template <class With, class Without>
     void each(Group *group, u32 shared, int x, int y, int z, With with, Without without) const
     {
-        check(shared % (mode == 3 ? 1024 : 512) == 0, "a box that is not aligned in shared memory");
+        check(shared % (128u << mode) == 0, "a box that is not aligned in shared memory");
         for (u64 line = 0; line < box[1]; ++line)
             for (u64 i = 0; i < box[0]; ++i) {
                 u32 at = swizzled(shared + (u32)((line * box[0] + i) * size), mode);

@@ -118,6 +118,14 @@ CASES = [
         (77, 75, 2, 100),
         odd_strides=1,
     ),
+    Case("half, 48 columns, in thirds", {}, {"InstructionColumns": 48, "Stages": 2}, (136, 77, 1, 200)),
+    Case(
+        "bfloat16, 80 columns",
+        {"data_type": "b"},
+        {"InstructionColumns": 80, "RowsAlong": "M", "ClusterShape": (2, 1), "GlobalSplitU": 2},
+        (136, 168, 1, 200),
+        together=2,
+    ),
     Case(
         "half, two side by side along M",
         {"bias": True, "activation": "relu"},
@@ -139,6 +147,8 @@ QUICK = (
     "float8, cut in two",
     "TF32, B transposed, odd strides",
     "half, two side by side along N",
+    "half, 48 columns, in thirds",
+    "bfloat16, 80 columns",
 )
 """Cases that between them run most of the code."""
 

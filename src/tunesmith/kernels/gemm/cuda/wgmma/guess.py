@@ -27,8 +27,8 @@ WAIT = 100.0
 """Cycles between one stage's products and the next one's, which warp groups fill for each other."""
 UNHIDDEN = 0.1
 """How much of the traffic is felt behind the products: it takes power and shared memory's time too."""
-LAUNCH, FLAGS = 3.0e-6, 2.0e-6
-"""Seconds for a launch, and for lowering flags before it."""
+LAUNCH = 3.0e-6
+"""Seconds for a launch."""
 
 
 def seconds(config: Configuration, problem: Problem, target: Target) -> float:
@@ -42,7 +42,7 @@ def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     floor = GemmOperation().bytes(problem) / MEMORY_RATE
     sides = sides_of(gemm, shape, 0).values()
     copying = sum(LAUNCH + 2 * side.copy.bytes / MEMORY_RATE for side in sides if side.copy)
-    return copying + LAUNCH + (FLAGS if schedule.shares else 0) + max(floor, working + finishing)
+    return copying + LAUNCH + max(floor, working + finishing)
 
 
 def iteration_seconds(shape: Shape, work_groups: int, compute_units: int) -> float:

@@ -21,11 +21,12 @@ from tunesmith.records import (
     WorkspaceArgument,
 )
 
+from .kinds import ROW_BYTES
 from .schedule import Schedule, Workspace
-from .shape import PART, ROWS_OF_A_GROUP, Shape
+from .shape import ROWS_OF_A_GROUP, Shape
 
-SWIZZLE_64, SWIZZLE_128 = 2, 3
-"""CU_TENSOR_MAP_SWIZZLE_64B and _128B."""
+SWIZZLES = {32: 1, 64: 2, 128: 3}
+"""CU_TENSOR_MAP_SWIZZLE_32B, _64B and _128B."""
 
 COPIES = 1
 """The module that copies operands, behind the kernel's own."""
@@ -81,7 +82,7 @@ class Side:
         box = (1, side // sharers, depth) if self.along_k else (1, depth // sharers, ROWS_OF_A_GROUP)
         dtype = shape.kind.copied_as
         name, offset = ("", self.copy.offset) if self.copy else (self.name, 0)
-        return TensorMapArgument(name, dtype, self.shape, self.strides, box, SWIZZLE_128, offset)
+        return TensorMapArgument(name, dtype, self.shape, self.strides, box, SWIZZLES[ROW_BYTES], offset)
 
 
 def sides_of(gemm: Gemm, shape: Shape, offset: int) -> dict[str, Side]:
@@ -114,11 +115,10 @@ def _fetched(sides: Mapping[str, Side], shape: Shape) -> tuple[TensorMapArgument
 
 
 def _stored(gemm: Gemm, shape: Shape) -> TensorMapArgument:
-    """D, of which one copy writes what a warp group has of PART columns."""
-    box = (1, ROWS_OF_A_GROUP, PART) if shape.rows_are_n else (1, PART, ROWS_OF_A_GROUP)
-    swizzle = SWIZZLE_64 if shape.rows_are_n else SWIZZLE_128
+    """D, of which one copy writes what a warp group has of a part's columns."""
+    sides = (ROWS_OF_A_GROUP, shape.part) if shape.rows_are_n else (shape.part, ROWS_OF_A_GROUP)
     extents, strides = (gemm.batch, gemm.n, gemm.m), (gemm.stride_d, gemm.ldd, 1)
-    return TensorMapArgument("D", shape.dest, extents, strides, box, swizzle)
+    return TensorMapArgument("D", shape.dest, extents, strides, (1, *sides), SWIZZLES[sides[1] * shape.dest_bytes])
 
 
 def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:

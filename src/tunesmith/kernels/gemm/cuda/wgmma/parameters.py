@@ -23,7 +23,7 @@ INSTRUCTION = Parameter(
     "MatrixInstruction",
     "wgmma",
     ("wgmma",),
-    "The tensor cores' instruction: wgmma multiplies 64 rows by a multiple of 32 columns from shared memory (Hopper).",
+    "The tensor cores' instruction: wgmma multiplies 64 rows by a multiple of 16 columns from shared memory (Hopper).",
 )
 WARP_GROUPS = Parameter(
     "WarpGroups", 2, (1, 2, 3), "Warp groups that multiply, 64 rows of the macro tile each; one more fetches.",
@@ -32,7 +32,7 @@ WARP_GROUPS = Parameter(
 COLUMNS = Parameter(
     "InstructionColumns",
     256,
-    (32, 64, 96, 128, 160, 192, 224, 256),
+    (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256),
     "Columns of the macro tile, and of each instruction.",
     accepts="positive integer",
 )

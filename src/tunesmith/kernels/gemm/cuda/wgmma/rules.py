@@ -13,7 +13,7 @@ from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType
 from .kinds import kind_of
 from .launch import COPIES, sides_of, workspace_bytes
 from .schedule import Schedule, Workspace
-from .shape import PART, ROWS_OF_A_GROUP, Shape
+from .shape import COLUMN_STEP, ROWS_OF_A_GROUP, Shape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
@@ -47,8 +47,8 @@ def _wrong_kind(shape: Shape, problem_type: ProblemType) -> Iterator[Rejection]:
 
 
 def _wrong_tile(shape: Shape, target: Target) -> Iterator[Rejection]:
-    if shape.columns % PART or shape.columns > MOST_BOX:
-        yield Rejection("tile shape", f"{shape.columns} columns, not a multiple of {PART} up to {MOST_BOX}")
+    if shape.columns % COLUMN_STEP or shape.columns > MOST_BOX:
+        yield Rejection("tile shape", f"{shape.columns} columns, not a multiple of {COLUMN_STEP} up to {MOST_BOX}")
     if not 1 <= shape.warp_groups <= 3:
         yield Rejection("work-group size", f"{shape.warp_groups} warp groups multiply; 1 to 3 have the registers")
     elif (need := shape.columns // 2 + REGISTERS_BESIDE_SUMS) > shape.registers_at_launch:

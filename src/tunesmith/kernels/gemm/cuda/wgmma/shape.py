@@ -12,9 +12,8 @@ from tunesmith.records import Configuration, ProblemType
 
 from .kinds import KINDS, ROW_BYTES, Kind, kind_of
 
-ROWS_OF_A_GROUP, PART = 64, 32
+ROWS_OF_A_GROUP, COLUMN_STEP = 64, 16
 STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
-PART_BYTES = ROWS_OF_A_GROUP * PART * 2
 LOCAL_BYTES = 227 * 1024
 """Shared memory of a work-group on Hopper (CUDA programming guide)."""
 MOST_ITEMS = 2048
@@ -55,7 +54,7 @@ class Shape:
         cluster_m, cluster_n = config.integers("ClusterShape")
         by_tma, stages = config.word("StorePath") == "TMA", config.integer("Stages")
         if not stages:
-            room = memory - STAGE_ALIGNMENT - _parted_bytes(groups, int(by_tma))
+            room = memory - STAGE_ALIGNMENT - _parted_bytes(groups, int(by_tma) * _part(columns))
             stages = room // (_stage_bytes(groups, columns) + BARRIER_BYTES)
         shape = Shape(
             kind=kind,
@@ -77,13 +76,18 @@ class Shape:
 
     def _with_more_parts(self, memory: int) -> Shape:
         """With as many parts of D at once as make half a tile, and as cost neither a stage nor a work-group beside."""
-        half = -(-self.columns // (2 * PART))
+        half = -(-self.columns // (2 * self.part))
         wider = (replace(self, parts=parts) for parts in range(half, 1, -1))
         return next((one for one in wider if one.shared_bytes <= memory and one.beside == self.beside), self)
 
     @property
     def rows(self) -> int:
         return ROWS_OF_A_GROUP * self.warp_groups
+
+    @property
+    def part(self) -> int:
+        """Columns of D that one copy writes."""
+        return _part(self.columns)
 
     @property
     def work_items(self) -> int:
@@ -111,7 +115,7 @@ class Shape:
     def shared_bytes(self) -> int:
         """The stages with their barriers, the parts of D on their way, and room to align."""
         stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
-        return STAGE_ALIGNMENT + stages + _parted_bytes(self.warp_groups, self.parts)
+        return STAGE_ALIGNMENT + stages + _parted_bytes(self.warp_groups, self.parts * self.part)
 
     @property
     def beside(self) -> int:
@@ -135,9 +139,13 @@ class Shape:
         return -(-rows // down) * -(-columns // across) * gemm.batch
 
 
-def _parted_bytes(groups: int, parts: int) -> int:
-    """While a warp group writes so many parts of D, as many are read."""
-    return groups * 2 * parts * PART_BYTES
+def _part(columns: int) -> int:
+    return 2 * COLUMN_STEP if columns % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
+
+
+def _parted_bytes(groups: int, columns: int) -> int:
+    """While a warp group writes so many columns of D, in 16 bits, as many are read."""
+    return groups * 2 * columns * ROWS_OF_A_GROUP * 2
 
 
 def _stage_bytes(groups: int, columns: int) -> int:

@@ -41,6 +41,7 @@ def _macros(config: Configuration, problem_type: ProblemType, shape: Shape) -> t
         "OUTPUT_F16": int(shape.dest == "float16"),
         "OUTPUT_BF16": int(shape.dest == "bfloat16"),
         "STORE_BY_TMA": int(shape.by_tma),
+        "PART": shape.part,
         "PARTS_AT_ONCE": shape.parts,
         "SPLIT": int(shape.splits),
         "PROMOTE_EVERY": shape.promote_every,

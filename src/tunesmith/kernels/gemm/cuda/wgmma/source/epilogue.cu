@@ -147,11 +147,11 @@ __device__ __forceinline__ void write_by_copies(
         if (thread == 0) wait_until_read<1>();
         meet_warp_group(group);
 #pragma unroll
-        for (int i = 0; i < 2 * PARTS_AT_ONCE && 2 * first + i < 2 * count; ++i) {
-            const Sum *eight = values + 8 * (2 * first + i);
+        for (int i = 0; i < PIECES * PARTS_AT_ONCE && PIECES * first + i < PIECES * count; ++i) {
+            const Sum *eight = values + 8 * (PIECES * first + i);
             u32 left = packed(eight[0], eight[1]), left_below = packed(eight[2], eight[3]);
             u32 right = packed(eight[4], eight[5]), right_below = packed(eight[6], eight[7]);
-            u32 row = to + i / 2 * PART_BYTES + row_in_part(i % 2, thread);
+            u32 row = to + i / PIECES * PART_BYTES + row_in_part(i % PIECES, thread);
             if (ROWS_ARE_N) store_matrices(row, left, left_below, right, right_below);
             else store_transposed(row, left, left_below, right, right_below);
         }

@@ -14,8 +14,8 @@
 #define X_BYTES (ROWS * ROW_BYTES)
 #define Y_BYTES (COLUMNS * ROW_BYTES)
 #define STAGE_BYTES (X_BYTES + Y_BYTES)
-#define PART 32
 #define PART_BYTES (64 * PART * 2)
+#define PIECES (PART / 16)
 #define MULTIPLYING_THREADS (128 * WARP_GROUPS)
 #define THREADS (MULTIPLYING_THREADS + 128)
 #define CLUSTER (CLUSTER_ROWS * CLUSTER_COLUMNS)
@@ -36,16 +36,16 @@ __device__ __forceinline__ int row_of(int thread) { return 16 * (thread / 32) + 
 __device__ __forceinline__ int column_of(int thread) { return 2 * (thread % 4); }
 
 // A part of D, 64 rows by PART columns of 16 bits, on its way through shared memory: the 16-byte row of one of the
-// four 8 x 8 matrices that hold columns 16 * half and on, and that this thread names. Neighbours in D lie side by
-// side: 64 bytes of 32 columns, swizzled over 64, or 128 bytes of 64 rows, swizzled over 128.
-__device__ __forceinline__ u32 row_in_part(int half, int thread)
+// four 8 x 8 matrices that hold columns 16 * sixteen and on, and that this thread names. Neighbours in D lie side by
+// side: 2 PART bytes of a row, swizzled over as many, or 128 bytes of 64 rows, swizzled over 128.
+__device__ __forceinline__ u32 row_in_part(int sixteen, int thread)
 {
     int warp = thread / 32, lane = thread % 32;
     if (ROWS_ARE_N) {
-        int line = 16 * warp + lane % 16, piece = 2 * half + lane / 16;
-        return line * 64 + ((piece ^ (line >> 1 & 3)) << 4);
+        int line = 16 * warp + lane % 16, piece = 2 * sixteen + lane / 16;
+        return line * 2 * PART + ((piece ^ (line * 2 * PART >> 7 & (PART / 8 - 1))) << 4);
     }
-    int line = 16 * half + lane / 16 * 8 + lane % 8, piece = 2 * warp + lane / 8 % 2;
+    int line = 16 * sixteen + lane / 16 * 8 + lane % 8, piece = 2 * warp + lane / 8 % 2;
     return line * 128 + ((piece ^ (line & 7)) << 4);
 }
 
