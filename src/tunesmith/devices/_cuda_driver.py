@@ -67,8 +67,8 @@ def entry(function: str) -> Callable[..., int]:
 
 
 def refused(function: str, status: int) -> LaunchError:
-    """The error of a status that is not 0."""
-    with contextlib.suppress(KeyError, ValueError):  # a driver newer than the bindings has errors they cannot name
+    """The error of a status that is not 0; by its number where the bindings are missing or older than the driver."""
+    with contextlib.suppress(ImportError, KeyError, ValueError):
         return error(function, bindings().CUresult(status))
     return error(function, status)
 
