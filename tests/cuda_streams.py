@@ -54,3 +54,14 @@ def running(*wanted: tuple[Sequence[Program], Plan, Problem]) -> Iterator[list[R
     finally:
         for one in all_:
             one.close()
+
+
+def repeats_beside(asked: Running, other: Running) -> None:
+    """The same bits a hundred times, whatever part of the GPU another stream's work leaves."""
+    asked.prepared.enqueue()
+    first = asked.result()
+    for _ in range(100):
+        other.prepared.enqueue()
+        asked.prepared.enqueue()
+        other.prepared.enqueue()
+        assert asked.result() == first

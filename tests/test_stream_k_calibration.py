@@ -111,6 +111,7 @@ MISTAKES = [
     ("scatter: ", "scatter: -", "scatter cannot be -"),
     ("- [1, 1, 4, 1, 0, 1,", "- [1, 1, 4, 0, 0, 1,", "a run cannot be 0"),
     ("- [1, 1, 4, 1, 0, 1,", "- [1, 1, 4, 1, 3, 1,", "3 streamed tiles of 1"),
+    ("- [1, 1, 4, 1, 0, 1,", "- [1, 2, 4, 1, 0, 1,", "1 tiles, 2 of them along M"),
     ("  costs:", "  costs: 5\n  other:", "other"),
 ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from compiled_ahead import ahead, binary
 from cuda_runner import configuration, cuda_device, toolchain
-from cuda_streams import running
+from cuda_streams import repeats_beside, running
 from tunesmith.bench._verify import Case, verify
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
@@ -251,13 +251,7 @@ def long_k(name: str):
 @pytest.mark.parametrize("name", ["split-K", "stream-K", "stream-K, a wave more"])
 def test_results_repeat_bit_by_bit_beside_other_work(name):
     with running(long_k(name), long_k("data-parallel")) as (asked, other):
-        asked.prepared.enqueue()
-        first = asked.result()
-        for _ in range(100):
-            other.prepared.enqueue()
-            asked.prepared.enqueue()
-            other.prepared.enqueue()
-            assert asked.result() == first
+        repeats_beside(asked, other)
 
 
 @pytest.mark.parametrize("streams", [1, 2, 8])

@@ -54,6 +54,7 @@ def test_sums_do_not_depend_on_who_comes_first(library_of):
         ("wait_until_read<1>();", "wait_until_read<2>();"),
         ("show_to_copies();", ""),
         ("share = own.share + 1;", "share = own.share + 2;"),
+        ("lower_flag(flag_of(shared, share, group));", ""),
         ("piece ^ (line * 2 * PART >> 7", "piece ^ (line * 2 * PART >> 6"),
         ("PRODUCT_BYTES : PRODUCT_BYTES / ELEMENT_BYTES", "PRODUCT_BYTES / 2 : PRODUCT_BYTES / ELEMENT_BYTES"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from compiled_ahead import binary
 from cuda_runner import cuda_device, toolchain
-from cuda_streams import running
+from cuda_streams import repeats_beside, running
 from wgmma_cases import DIRECT, FAMILY, config, kind, problem
 
 pytestmark = pytest.mark.gpu
@@ -43,13 +43,7 @@ def long_k(device, **values):
 )
 def test_shared_tiles_repeat_bit_by_bit_beside_other_work(hopper, values):
     with running(long_k(hopper, **values), long_k(hopper)) as (asked, other):
-        asked.prepared.enqueue()
-        first = asked.result()
-        for _ in range(100):
-            other.prepared.enqueue()
-            asked.prepared.enqueue()
-            other.prepared.enqueue()
-            assert asked.result() == first
+        repeats_beside(asked, other)
 
 
 @pytest.mark.parametrize("streams", [1, 2, 8])

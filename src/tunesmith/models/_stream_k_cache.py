@@ -24,8 +24,8 @@ KEPT, GONE = 0.5, 1.5
 """Of what was fetched since, in sizes of the cache: up to the first a piece is still there, from the second on not. A
 cache is not filled by one kernel's operands alone, nor in order."""
 HIDDEN = 0.3
-"""Fetches from memory, of as many as all work-groups can make, that products hide. Seen on an H200 (2026-11-22): two
-thirds of the work-groups at places of their own lose nothing, all of them take twice the time."""
+"""Fetches from memory, of as many as all work-groups can make, that products hide. Seen on an H200 (2026-11-22): with
+half of the work-groups, each at a place of its own, nothing is lost; all of them take twice the time."""
 
 
 def fits(work: Work, room: Room) -> bool:

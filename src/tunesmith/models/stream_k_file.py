@@ -192,6 +192,8 @@ def _read_run(node: Node, depth: int) -> Run:
     seconds = _number(micro, "a run's time", least=1e-9) * _MICRO
     if streamed > tiles or (streamed and splits > 1):
         raise node.wrong(f"{streamed} streamed tiles of {tiles} in {splits} parts", _REMEDY)
+    if tiles % down:
+        raise node.wrong(f"{tiles} tiles, {down} of them along M, make no rectangle", _REMEDY)
     return Run(Work(tiles, iterations, depth, down=down), Choice(grid, streamed, splits), seconds)
 
 

@@ -20,7 +20,8 @@ LATENCY = 1.0e-6
 """Seconds from asking for a tile to having it, from memory that is busy."""
 MEMORY_RATE, CACHE_RATE = 4.2e12, 7.7e12
 """Bytes a second from memory and from the L2 cache, for all multiprocessors together. Of 1792 x 1280 x 4096, tiles of
-128 x 160 and of 128 x 192 without a cluster were measured to take the second, whatever they multiply meanwhile."""
+128 x 160 and of 128 x 192 without a cluster were measured to take the second; with one, which halves what one side
+fetches, they took as long (2026-11-22), so it may not be what bounds them."""
 EPILOGUE_RATE = 6.0e10
 """Bytes a second that one multiprocessor writes while it multiplies nothing."""
 WAIT = 100.0
