@@ -9,8 +9,8 @@ iteration, partial and peer are the terms of Osama and others (arXiv 2301.03598)
 that work-groups share the memory's bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a
 beginning and an end.
 
-Misaligned are W of a share's iterations: those that wait for memory, since work-groups at different places of K find
-nothing of each other's in the cache (`_stream_k_cache.py`).
+Misaligned are W of the longest's iterations: those that wait for memory, since work-groups at different places of K
+find nothing of each other's in the cache (`_stream_k_cache.py`).
 
 Batch counts as tiles.
 """
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div
 
-from ._stream_k_cache import Floats, fits, misaligned
+from ._stream_k_cache import Floats, fits, in_step, waits
 from ._stream_k_records import Choice, Room, Work
 
 COSTS = {
@@ -36,14 +36,11 @@ COSTS = {
     "tile": "each further tile that a work-group begins",
     "partial": "sums over part of a tile have to be written, and read again",
     "peer": "each further work-group whose sums make a tile",
-    "misaligned": "an iteration of a share that waits for memory, where everyone is at another place of K",
+    "misaligned": "an iteration that waits for memory: most do where everyone is at another place of K",
 }
 """The terms of the model, in seconds."""
 
 START, ITERATION, BUSY, WAVE, TILE, PARTIAL, PEER, MISALIGNED = range(len(COSTS))
-
-NOBODY = np.zeros((2, 1))
-"""Waits for memory."""
 
 ROUNDING = 1e-9
 """Relative: a difference as small is none."""
@@ -70,20 +67,41 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
             max(begun - 1, 0),
             collected * (peers > 1),
             collected * (peers - 1),
-            0.0 if fits(work, room) else float(_waiting(work, room, schedule, share)),
+            0.0 if fits(work, room) else float(waits(work, room, *_stretches(work, schedule)).sum()),
         ),
         np.float64,
     )
 
 
-def _waiting(work: Work, room: Room, schedule: Schedule, share: int) -> Floats:
-    numbers = (schedule.grid, schedule.streamed, share, _places(schedule))
-    return misaligned(work, room, *(np.asarray(number, np.float64) for number in numbers))
+def _stretches(work: Work, schedule: Schedule) -> Floats:
+    """Of the work-group that has most, first with whole tiles and then with shares: its iterations, the work-groups
+    that are busy at the time, and how many of these are at the same place of K."""
+    grid, long, alone, streamed = schedule.grid, work.iterations, schedule.alone, schedule.streamed
+    if schedule.splits > 1:
+        rows = [_turns(work, schedule.splits, grid)]
+    else:
+        whole = (ceil_div(alone, grid) * long, min(alone, grid), min(alone, grid))
+        busy = min(streamed * long, grid)
+        shared = (schedule.per_group + (schedule.extra > 0), busy, max(1, busy // _places(schedule)))
+        rows = [row for row in (whole, shared) if row[0]]
+    return np.array(rows, np.float64).reshape(-1, 3).T
+
+
+def _turns(work: Work, parts: int, grid: int) -> tuple[int, int, int]:
+    """The stretch of split-K. In several turns work-groups do not keep step: on an H200 (2026-11-22) as many were
+    together as if each part had so many places."""
+    units = work.tiles * parts
+    together = work.tiles if units <= grid else max(1, grid // parts // parts)
+    return ceil_div(units, grid) * ceil_div(work.iterations, parts), min(units, grid), together
 
 
 def _places(schedule: Schedule) -> int:
-    """At how many places of K shares begin."""
-    return schedule.grid if schedule.extra else schedule.iterations // math.gcd(schedule.per_group, schedule.iterations)
+    """Of K, at which work-groups are with tiles side by side: one if they have whole tiles, several with equal parts
+    of tiles, else everyone is at a place of its own."""
+    per, long = schedule.per_group, schedule.iterations
+    if schedule.extra == 0 and per and (per % long == 0 or long % per == 0):
+        return max(1, long // per)
+    return max(1, min(schedule.grid, schedule.streamed * long))
 
 
 def _peers(schedule: Schedule) -> tuple[int, bool]:
@@ -121,8 +139,8 @@ class Scan:
 
     def table(self, work: Work) -> Floats:
         """Expected seconds: a column for each grid, 1 work-group first; rows for none, the remainder, and that with
-        one full wave streamed. The last is infinite where there is no wave; with no remainder, the others but the
-        first mean nothing, and are never less.
+        one full wave streamed. Infinite are the last where there is no wave, and all but the first where there is no
+        remainder.
 
         What is beyond whole waves gives every work-group as many iterations more whatever the number of full waves;
         with one at least, shares are longer than tiles, so that two at most meet in a tile.
@@ -149,32 +167,50 @@ class Scan:
         met += np.floor((long - 2 - short) / (per + 1))
         met = np.where(skewed, np.minimum(met + 2, np.minimum(grid, long)), parts)
         more = share > 1
-        waits = NOBODY if fits(work, self.room) else self._waiting(work, waves, per, uneven, share)
-        np.add(computing, waiting * waits[0], out=seconds[1])
+        waited = [0.0, 0.0, 0.0] if fits(work, self.room) else waiting * self._waits(work, waves, per, ~skewed, share)
+        seconds[0] += waited[0]
+        np.add(computing, waited[1], out=seconds[1])
         seconds[1] += partial * (met > 1) + (peer * met - peer) + tile * (skewed & more)
         pairs = float(min(2, work.iterations))
-        computing += waiting * waits[1] + tile * more
+        computing += waited[2] + tile * more
         np.add(computing, partial * (pairs > 1) + peer * (pairs - 1), out=seconds[2])
+        seconds[1:, beyond == 0] = np.inf
         seconds[2, work.tiles :] = np.inf
         return seconds
 
-    def _waiting(self, work: Work, waves: Floats, per: Floats, uneven: NDArray[np.bool_], share: Floats) -> Floats:
-        """Iterations that wait for memory, in the table's second row and in its third."""
-        grid, even = self._grid, np.flatnonzero(~uneven)
-        places = grid.copy()
-        places[even] = work.iterations / np.gcd(per[even].astype(np.int64), work.iterations)
+    def _waits(self, work: Work, waves: Floats, per: Floats, even: NDArray[np.bool_], share: Floats) -> Floats:
+        """Iterations that wait for memory, for each place of the table: `_stretches` of all grids."""
+        grid, long = self._grid, float(work.iterations)
         streamed = work.tiles - waves * grid
-        tiles, shares = np.stack((streamed, streamed + grid)), np.stack((share, share + work.iterations))
-        return misaligned(work, self.room, grid, tiles, shares, places)
+        busy = np.minimum(np.stack((streamed, streamed + grid)) * long, grid)
+        together = np.ones_like(busy)
+        # Parts of tiles: with a wave beside them, shares are longer than tiles, and never even.
+        parts = np.flatnonzero(even & (per > 0))
+        together[0, parts] = busy[0, parts] // (long / per[parts])
+        waited = np.zeros((3, len(grid)))
+        waited[1:] = waits(work, self.room, np.stack((share, share + long)), busy, together)
+        if not in_step(work, self.room):
+            busy = np.minimum(work.tiles, grid)
+            at_once = waits(work, self.room, np.full_like(grid, long), busy, busy)
+            waited += at_once * np.stack((np.ceil(work.tiles / grid), waves, waves - 1))
+        return waited
 
-    def splits(self, work: Work) -> list[tuple[float, int]]:
-        """Expected seconds of split-K for each number of parts that K has iterations for."""
-        return [(self._split(work, parts), parts) for parts in self._parts if parts <= work.iterations]
+    def splits(self, work: Work, below: float = math.inf) -> list[tuple[float, int]]:
+        """Expected seconds of split-K for each number of parts that K has iterations for and that may take less than
+        `below`."""
+        timed = [(self._split(work, parts), parts) for parts in self._parts if parts <= work.iterations]
+        timed = [one for one in timed if one[0] < below]
+        if not timed or fits(work, self.room):
+            return timed
+        stretches = [_turns(work, parts, self.room.groups) for _, parts in timed]
+        waited = waits(work, self.room, *np.array(stretches, np.float64).T) * self._costs[MISALIGNED]
+        return [(seconds + more, parts) for (seconds, parts), more in zip(timed, waited.tolist(), strict=True)]
 
     def split(self, work: Work, parts: int) -> Choice:
         return Choice(min(work.tiles * parts, self.room.groups), splits=parts)
 
     def _split(self, work: Work, parts: int) -> float:
+        """Where nobody waits for memory."""
         units, groups = work.tiles * parts, self.room.groups
         grid = units if units < groups else groups
         dealt = -(-units // grid)
@@ -191,8 +227,9 @@ class Scan:
         if table[0, whole] <= table[row, column] * (1 + ROUNDING):
             row, column = 0, whole
         choice, seconds = row_on(work, column + 1, row), float(table[row, column])
-        split = min(self.splits(work), default=(math.inf, 0)) if work.tiles else (math.inf, 0)
-        return (self.split(work, split[1]), split[0]) if split[0] < seconds * (1 - ROUNDING) else (choice, seconds)
+        below = seconds * (1 - ROUNDING)
+        split = min(self.splits(work, below), default=(math.inf, 0)) if work.tiles else (math.inf, 0)
+        return (self.split(work, split[1]), split[0]) if split[0] < below else (choice, seconds)
 
     def best_on(self, work: Work, grid: int | None, full_tiles: int | None) -> tuple[Choice, float]:
         """The fastest with this grid, or this number of full waves beside the remainder, or both."""
