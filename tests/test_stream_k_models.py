@@ -235,7 +235,7 @@ CACHED = Room(132, 1, (1920, 3840))
         (Work(144, 512, 64), Choice(132, streamed=144), 1),
         (Work(276, 4096, 64), Choice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
         (Work(66, 4096, 64), Choice(132, splits=2), 0),  # one turn
-        (Work(264, 4096, 64), Choice(132, splits=4), 0.58),  # eight turns: eight side by side, in one row of 12
+        (Work(264, 4096, 64), Choice(132, splits=4), 0.64),  # eight turns: four side by side, in a column
     ],
 )
 def test_who_finds_nothing_in_the_cache_waits_for_memory(work, choice, waits):

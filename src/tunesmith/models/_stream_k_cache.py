@@ -21,9 +21,9 @@ from ._stream_k_records import Room, Work
 
 Floats = NDArray[np.float64]
 
-KEPT, GONE = 0.5, 1.5
+KEPT, GONE = 0.3, 1.0
 """Of what was fetched since, in sizes of the cache: up to the first a piece is still there, from the second on not. A
-cache is not filled by one kernel's operands alone, nor in order."""
+cache of two halves keeps some of its contents twice. What fits 600 products on an H200 (2026-11-22), rounded."""
 HIDDEN = 0.3
 """Pieces from memory, of as many as all multiprocessors can ask for, that products hide. Seen on an H200 (2026-11-22):
 with half of the work-groups, each at a place of its own, nothing is lost; all of them take twice the time."""

@@ -88,11 +88,11 @@ def _stretches(work: Work, schedule: Schedule) -> Floats:
 
 
 def _turns(work: Work, parts: int, grid: int) -> tuple[int, int, int]:
-    """The stretch of split-K. In several turns work-groups do not keep step: on an H200 (2026-11-22) as many were
-    together as if each part had so many places."""
-    units = work.tiles * parts
-    together = work.tiles if units <= grid else max(1, grid // parts // parts)
-    return ceil_div(units, grid) * ceil_div(work.iterations, parts), min(units, grid), together
+    """The stretch of split-K. Work-groups lose step from turn to turn: on an H200 (2026-11-22) about as many were
+    together as if each turn were a place of its own."""
+    busy = min(work.tiles * parts, grid)
+    turns = ceil_div(work.tiles * parts, grid)
+    return turns * ceil_div(work.iterations, parts), busy, max(1, busy // parts // turns)
 
 
 def _places(schedule: Schedule) -> int:
