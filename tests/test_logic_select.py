@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import subprocess
@@ -27,10 +28,10 @@ def named(tile: int) -> Named:
     return Named(f"T{tile}", Solution(GEMM, "tiled", Configuration({"Tile": tile, "Group": (8, 8), "Pad": True})))
 
 
-def row(solution: int, gflops: float, *where: int) -> Row:
+def row(solution: int, gflops: float, *where: int, others: dict[int, float] | None = None) -> Row:
     seconds = 2.0 * math.prod(where[:4]) / gflops * 1e-9
     low, median, high = (float(f"{seconds * factor:.6g}") for factor in (0.9, 1.0, 1.1))
-    return Row(where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops)
+    return Row(where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops, tuple((others or {}).items()))
 
 
 def logic(*rows: Row, solutions: int = 4, fallback: int = 0) -> Logic:
@@ -95,33 +96,66 @@ class TestChoosing:
         with pytest.raises(ValueError, match="M, N, Batch, K"):
             logic(row(1, 1.0, 64, 64, 1, 64)).choose((64, 64, 64))
 
+    def test_what_is_good_at_all_near_sizes_comes_before_what_won_the_nearest(self):
+        """T1 won at 64, where T2 took 1.3 times as long; at the others T1 took twice T2's time."""
+        near = row(1, 10.0, 64, 64, 1, 64, others={2: 1.3 * 2 * 64**3 / 10e9})
+        rows = [row(2, 10.0, size, 64, 1, 64, others={1: 4 * size * 64**2 / 10e9}) for size in (128, 256)]
+        asked = logic(near, *rows)
+        choice = asked.choose((88, 64, 1, 64))
+        assert (choice.name, choice.neighbour) == ("T2", (64, 64, 1, 64))
+        assert choice.expected_seconds == pytest.approx(1.3 * 2 * 88 * 64**2 / 10e9)
+        assert asked.choose((72, 64, 1, 64)).name == "T1"
+        assert asked.choose((66, 64, 1, 64)).name == "T2", "66 is not aligned as 64 is, which speaks no louder"
+
+    def test_only_the_nearest_four_are_asked(self):
+        """Four sizes for T1, fifty for T2 a little farther away."""
+        rows = [row(1, 1.0, 64, 64, 1, size) for size in (32, 64, 128, 256)]
+        rows += [row(2, 1.0, size, 64, 1, 64) for size in range(1024, 1424, 8)]
+        assert names(logic(*rows, solutions=3).candidates((64, 64, 1, 96)))[:2] == ["T1", "T2"]
+
+    def test_an_aligned_size_is_asked_by_aligned_ones(self):
+        rows = [row(1, 1.0, 1000, 64, 1, 64), row(2, 1.0, 1001, 64, 1, 64)]
+        assert [logic(*rows).choose((size, 64, 1, 64)).name for size in (1008, 1003)] == ["T1", "T2"]
+
     @settings(max_examples=80, deadline=None)
     @given(
         st.lists(
-            st.tuples(st.integers(0, 3), st.integers(0, 6), st.integers(0, 6), st.sampled_from([1.0, 2.0])), min_size=1
+            st.tuples(
+                st.integers(0, 3),
+                st.integers(3, 9),
+                st.integers(3, 9),
+                st.dictionaries(st.integers(0, 3), st.floats(1, 9)),
+            ),
+            min_size=1,
         ),
-        st.tuples(st.integers(0, 6), st.integers(0, 6)),
+        st.tuples(st.integers(3, 9), st.integers(3, 9)),
     )
     def test_the_order_is_that_of_a_plain_sort(self, made, asked):  # type: ignore[no-untyped-def]
-        """Sizes are powers of two, so that distances are exact and ties are frequent."""
-        rows = {(m, n): row(s, speed, 2**m, 2**n, 1, 64) for s, m, n, speed in made}
+        """Sizes are powers of two, all aligned alike, so that distances are exact and ties are frequent."""
+        rows = {}
+        for winner, m, n, slower in made:
+            seconds = 2.0 * 2 ** (m + n) * 64 * 1e-9
+            others = {tile: factor * seconds for tile, factor in slower.items() if tile != winner}
+            rows[m, n] = row(winner, 1.0, 2**m, 2**n, 1, 64, others=others)
         sizes = (2 ** asked[0], 2 ** asked[1], 1, 64)
 
-        def key(found: Row) -> tuple[float, float]:
-            m, n = (math.log2(size) for size in found.sizes[:2])
-            return (m - asked[0]) ** 2 + (n - asked[1]) ** 2, -found.gflops
+        def far(found: Row) -> float:
+            return round(math.dist([math.log2(size) for size in found.sizes[:2]], asked), 9)
 
-        ordered = sorted(rows.values(), key=key)
+        def loss(found: Row, tile: int) -> float:
+            times = {found.solution: found.estimate.seconds, **dict(found.others)}
+            return math.log(times[tile] / min(times.values())) if tile in times else 1.0
+
+        ordered = sorted(rows.values(), key=far)
+        near = [(1 / (0.1 + far(found)) ** 2, found) for found in ordered[:4]]
         chosen = logic(*rows.values()).candidates(sizes)
-        ranks = {}
-        for found in ordered:
-            ranks.setdefault(f"T{found.solution}", key(found))
-        given_names = [choice.name for choice in chosen if choice.rule is not Rule.FALLBACK]
+        given_names = [choice.name for choice in chosen if choice.rule is Rule.NEAREST]
+        if len({far(found) for found in ordered[:5]}) == len(ordered[:5]):
+            lost = [sum(w * loss(found, int(name[1:])) for w, found in near) for name in given_names]
+            assert all(after > before - 1e-6 for before, after in itertools.pairwise(lost))
         exact = [found for found in ordered if found.sizes == sizes]
-        if exact:
-            assert given_names[0] == f"T{exact[0].solution}"
-        assert [ranks[name] for name in given_names] == sorted(ranks.values())
-        assert set(given_names) == set(ranks)
+        won = {f"T{found.solution}" for found in rows.values()}
+        assert set(given_names) == won - {f"T{found.solution}" for found in exact}
 
     def test_asking_again_gives_the_same(self):
         asked = logic(row(1, 10.0, 64, 64, 1, 64))
@@ -129,7 +163,7 @@ class TestChoosing:
 
 
 def document(**changes: object) -> Document:
-    rows = (row(0, 12.5, 64, 64, 1, 64), row(1, 20.0, 128, 64, 1, 64, 128, 128, 160, 64))
+    rows = (row(0, 12.5, 64, 64, 1, 64, others={1: 5.5e-05}), row(1, 20.0, 128, 64, 1, 64, 128, 128, 160, 64))
     regret = Regret(1.25, math.inf, (64, 64, 1, 64), (((64, 64, 1, 64), math.inf), ((128, 64, 1, 64, 1, 2, 3, 4), 1.0)))
     parts = {"origin": ORIGIN, "problem_type": GEMM, "solutions": (named(0), named(1)), "rows": rows, "fallback": 1}
     return Document(**{**parts, "regret": regret, **changes})  # type: ignore[arg-type]
@@ -168,8 +202,8 @@ class TestFiles:
 
     def test_a_row_is_a_line_that_a_person_can_read(self):
         lines = dump(document()).splitlines()
-        assert "tunesmith-logic: 1" in lines
-        assert "- [[64, 64, 1, 64], 0, 4.1943e-05, [3.77487e-05, 4.61373e-05], 7, 12.5]" in lines
+        assert "tunesmith-logic: 2" in lines
+        assert "- [[64, 64, 1, 64], 0, 4.1943e-05, [3.77487e-05, 4.61373e-05], 7, 12.5, {1: 5.5e-05}]" in lines
 
     def test_no_object_of_pythons_can_come_out_of_a_file(self, tmp_path: Path):
         (tmp_path / "logic.yaml").write_text("!!python/object/apply:os.system ['true']")
@@ -199,8 +233,8 @@ class TestMalformedFiles:
     @pytest.mark.parametrize(
         ("old", "new", "says"),
         [
-            ("tunesmith-logic: 1", "tunesmith-logic: 2", "format 2"),
-            ("tunesmith-logic: 1", "tunesmith-logic: one", "whole number"),
+            ("tunesmith-logic: 2", "tunesmith-logic: 1", "format 1"),
+            ("tunesmith-logic: 2", "tunesmith-logic: one", "whole number"),
             ("fallback: 1", "fallback: 7", "fallback"),
             ("fallback: 1", "fallback: true", "fallback"),
             ("fallback: 1", "fallbak: 1", "fallbak"),
@@ -217,7 +251,10 @@ class TestMalformedFiles:
             ("- [[64, 64, 1, 64], 0, 4.1943e-05,", "- [[64, 64, 1, 64], 0,", "exact[0]"),
             ("[[128, 64, 1, 64, 128, 128, 160, 64], 1", "[[64, 64, 1, 64], 1", "twice"),
             ("  geomean: 1.25", "  geomean: -1", "regret.geomean"),
-            ("rest: {rule: nearest, distance: log2}", "rest: {rule: farthest}", "rest"),
+            ("12.5, {1: 5.5e-05}]", "12.5, [5.5e-05]]", "exact[0][6]"),
+            ("12.5, {1: 5.5e-05}]", "12.5, {2: 5.5e-05}]", "exact[0][6]"),
+            ("12.5, {1: 5.5e-05}]", "12.5, {1: 0}]", "exact[0][6]"),
+            ("rest: {rule: nearest,", "rest: {rule: farthest,", "rest"),
         ],
     )
     def test_the_line_and_the_key_are_named(self, tmp_path: Path, old: str, new: str, says: str):
@@ -235,7 +272,7 @@ class TestMalformedFiles:
     @pytest.mark.parametrize(
         "text",
         ["", "[]", "- {MinimumRequiredVersion: 4.2.0}\n- vega20", "word", "a: [", "a: !!int x", "\t", b"\xff\xfe\x00",
-         "[" * 5000, "tunesmith-logic: 1", "{[1]: 2}", "{{a: 1}: 2}", "!!binary x: 3", "2026-13-99"],
+         "[" * 5000, "tunesmith-logic: 2", "{[1]: 2}", "{{a: 1}: 2}", "!!binary x: 3", "2026-13-99"],
     )  # fmt: skip
     def test_something_else_altogether(self, tmp_path: Path, text: str | bytes):
         self.refused(tmp_path, text)
@@ -245,7 +282,7 @@ class TestMalformedFiles:
         [
             ("{DataType: s,", "{{DataType: {},"),
             ("fallback: 1", "fallback: {}"),
-            ("rest: {rule: nearest, distance: log2}", "rest: {}"),
+            ("rest: {rule: nearest,", "rest: {{rule: {},"),
             ("  kind: CPU", "  kind: {}"),
             ("  worst-at: [64, 64, 1, 64]", "  worst-at: {}"),
         ],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tunesmith.records import Estimate, ProblemType, Solution, Target
 
-FORMAT = 1
+FORMAT = 2
 """The number under `tunesmith-logic`, raised when an older tunesmith could not read the file."""
 
 
@@ -40,13 +40,19 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A size that was measured: the place of its solution, the time, and GFLOP/s. `leading` as in Problem."""
+    """A size that was measured: the place of its solution, the time, and GFLOP/s. `leading` as in Problem. `others` are
+    the places of the document's other solutions that ran there, with their seconds."""
 
     sizes: tuple[int, ...]
     leading: tuple[int, ...]
     solution: int
     estimate: Estimate
     gflops: float
+    others: tuple[tuple[int, float], ...] = ()
+
+    def seconds(self, solution: int) -> float:
+        """Of a solution that ran there."""
+        return self.estimate.seconds if solution == self.solution else dict(self.others)[solution]
 
     @property
     def where(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import yaml
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError, Value, freeze
 
 from ._document import FORMAT, Document, Named, Origin, Regret, Row
+from ._neighbours import SPEAK
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REMEDY = "give a file that `tunesmith tune` wrote, or tune again"
@@ -24,7 +25,7 @@ ORIGIN_KEYS = ("api", "device", "kind", "architecture", "driver", "toolchain", "
 TYPE_KEYS = ("operation", "name", "indices", "fields")
 SOLUTION_KEYS = ("index", "name", "kernel", "configuration")
 REGRET_KEYS = ("geomean", "worst", "worst-at", "sizes")
-REST = {"rule": "nearest", "distance": "log2"}
+REST = {"rule": "nearest", "sizes": SPEAK, "distance": "log2 of sizes and alignment"}
 """The only rule for sizes that were not measured; named in the file for its readers."""
 
 
@@ -108,6 +109,13 @@ class _Node:
         """The end of an interval; null where it is not known."""
         return math.nan if self.value is None else self.positive()
 
+    def times(self, solutions: int) -> Iterator[tuple[int, float]]:
+        """Seconds by the place of one of so many solutions."""
+        if not isinstance(self.value, dict):
+            raise _MalformedError(self.way, "expected a mapping of solutions to seconds")
+        for place, seconds in self.value.items():
+            yield _Node(place, self.way).whole(0, solutions - 1), _Node(seconds, self.way).positive()
+
     def configuration(self) -> Configuration:
         if not isinstance(self.value, dict):
             raise _MalformedError(self.way, "expected a mapping of parameters")
@@ -169,13 +177,15 @@ def _solution(node: _Node, place: int, problem_type: ProblemType) -> Named:
 
 
 def _row(node: _Node, indices: int, solutions: int) -> Row:
-    where, solution, seconds, interval, count, gflops = node.items(6)
+    where, solution, seconds, interval, count, gflops, others = node.items(7)
     sizes = _sizes(where)
     if len(sizes) < indices:
         raise _MalformedError(where.way, f"expected {indices} sizes, then leading dimensions if any")
     low, high = interval.items(2)
     estimate = Estimate(seconds.positive(), low.bound(), high.bound(), count.whole(0))
-    return Row(sizes[:indices], sizes[indices:], solution.whole(0, solutions - 1), estimate, gflops.number())
+    winner = solution.whole(0, solutions - 1)
+    times = tuple(others.times(solutions))
+    return Row(sizes[:indices], sizes[indices:], winner, estimate, gflops.number(), times)
 
 
 def _regret(node: _Node) -> Regret:

@@ -19,8 +19,9 @@ _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _COMMENTS = {
     "solutions": "Only what is chosen for some size, and the fallback.",
     "fallback": "For sizes at which nothing else is legal: ran at the most sizes, best geometric mean.",
-    "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, GFLOP/s]",
-    "rest": "Other sizes: the solution of the nearest size above, over the sizes' logarithms.",
+    "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, GFLOP/s,"
+    " {other solution: seconds}]",
+    "rest": "Other sizes: the solution that lost least at the nearest sizes above.",
     "regret": "Time of what would be chosen for a size had it not been measured, over the best time known there.",
 }
 
@@ -55,7 +56,7 @@ class _Line(list[Any]):
     """A list that is written on one line."""
 
 
-class _Record(dict[str, Any]):
+class _Record(dict[Any, Any]):
     """A mapping that is written on one line."""
 
 
@@ -85,7 +86,8 @@ def _solution(place: int, named: Named) -> dict[str, object]:
 def _row(row: Row) -> _Line:
     time = row.estimate
     interval = _Line(bound if math.isfinite(bound) else None for bound in (time.low, time.high))
-    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.gflops])
+    others = _Record(row.others)
+    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.gflops, others])
 
 
 def _regret(regret: Regret) -> dict[str, object]:

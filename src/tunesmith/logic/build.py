@@ -13,8 +13,9 @@ from tunesmith.records import Estimate, Problem, Solution
 
 from ._cover import cover
 from ._document import Document, Named, Origin, Regret, Row
+from ._neighbours import Neighbours
 from ._table import Cell, FinalTable, gflops
-from .select import Logic, Neighbours
+from .select import Logic
 
 DIGITS = 6
 """Significant digits of what is written: far below any measurement's doubt."""
@@ -82,7 +83,7 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
     if len(document.rows) < 2:
         return None
     problems = {(problem.sizes, problem.leading): problem for problem in table.problems}
-    neighbours = Neighbours(document.rows)
+    neighbours = Neighbours(document)
     sizes: list[tuple[tuple[int, ...], float]] = []
     for place, row in enumerate(document.rows):
         problem = problems[row.sizes, row.leading]
@@ -96,8 +97,8 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
 
 
 def _asked(document: Document, neighbours: Neighbours, sizes: tuple[int, ...], without: int) -> Iterator[Solution]:
-    for place, _ in neighbours.of(sizes, without):
-        yield document.solutions[document.rows[place].solution].solution
+    for place, _, _ in neighbours.of(sizes, without):
+        yield document.solutions[place].solution
     yield document.solutions[document.fallback].solution
 
 
@@ -139,8 +140,10 @@ def _row(table: FinalTable, problem: Problem, flops: float, solution: Solution, 
     time = table.time(problem, solution)
     assert time is not None, "only what ran is picked"
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
+    times = {number: table.time(problem, other) for other, number in place.items() if other != solution}
+    others = tuple((number, _short(other.seconds)) for number, other in times.items() if other)
     speed = gflops(flops, time) or 0.0
-    return Row(problem.sizes, problem.leading, place[solution], rounded, _short(speed))
+    return Row(problem.sizes, problem.leading, place[solution], rounded, _short(speed), others)
 
 
 def _weight(cell: Cell) -> int:

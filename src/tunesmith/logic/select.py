@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-import numpy as np
-
 from tunesmith.records import Solution
 
 from ._document import Document, Row
+from ._neighbours import Neighbours
 from ._read import read
 
 MEMORY = 4096
@@ -23,7 +22,7 @@ Where = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Rule(StrEnum):
-    """Which rule answered: the size itself was measured, a size near it was, or neither could be used."""
+    """Which rule answered: the size itself was measured, sizes near it were, or neither could be used."""
 
     EXACT = "exact"
     NEAREST = "nearest"
@@ -34,11 +33,11 @@ class Rule(StrEnum):
 class Choice:
     """A solution for a size, and why it.
 
-    `expected_seconds` is the measured median for an exact match. For a neighbour it is the neighbour's time scaled by
-    the product of the sizes, that is, the neighbour's GFLOP/s wherever flops grow as that product (a GEMM, any
-    contraction), but no less than the shortest time measured anywhere, since a launch's cost does not shrink with the
-    problem. For the fallback it is not known. `neighbour` is the measured size that spoke for the solution and
-    `distance` how far away it is: Euclidean, over the sizes' binary logarithms.
+    `expected_seconds` is the measured median for an exact match. Elsewhere it is the solution's time at the nearest
+    size it ran at, `neighbour`, scaled by the product of the sizes, that is, by its GFLOP/s there wherever flops grow
+    as that product (a GEMM, any contraction), but no less than the shortest time measured anywhere, since a launch's
+    cost does not shrink with the problem. For the fallback it is not known. `distance` says how far away the neighbour
+    is: Euclidean, over the binary logarithms of the sizes and of their alignment.
     """
 
     solution: Solution
@@ -54,7 +53,7 @@ class Logic:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self._neighbours = Neighbours(document.rows)
+        self._neighbours = Neighbours(document)
         self._shortest = min((row.estimate.seconds for row in document.rows), default=0.0)
         self._exact = {(row.sizes, row.leading): self._measured(row) for row in document.rows}
         self._remembered: dict[Where, tuple[Choice, ...]] = {}
@@ -69,9 +68,9 @@ class Logic:
         return self._exact.get((sizes, leading)) or self._others(sizes, leading)[0]
 
     def candidates(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Iterator[Choice]:
-        """Every solution once: the exact match, then by distance of the nearest size that it won, then the fallback.
+        """Every solution once: the exact match, then by what the nearest sizes say, then the fallback.
 
-        Of equally near sizes the one with the higher GFLOP/s speaks first. ValueError for a wrong number of sizes.
+        ValueError for a wrong number of sizes.
         """
         exact = self._exact.get((sizes, leading))
         if exact:
@@ -93,11 +92,10 @@ class Logic:
             wanted = ", ".join(document.problem_type.indices)
             raise ValueError(f"{len(sizes)} sizes given, {document.problem_type.name} has {wanted}")
         seen = set()
-        for place, distance in self._neighbours.of(sizes):
-            row = document.rows[place]
-            seen.add(row.solution)
-            named = document.solutions[row.solution]
-            scaled = row.estimate.seconds * math.prod(sizes) / math.prod(row.sizes)
+        for place, near, distance in self._neighbours.of(sizes):
+            seen.add(place)
+            named, row = document.solutions[place], document.rows[near]
+            scaled = row.seconds(place) * math.prod(sizes) / math.prod(row.sizes)
             expected = max(scaled, self._shortest)
             yield Choice(named.solution, named.name, Rule.NEAREST, expected, row.where, distance)
         if document.fallback not in seen:
@@ -107,32 +105,3 @@ class Logic:
     def _measured(self, row: Row) -> Choice:
         named = self.document.solutions[row.solution]
         return Choice(named.solution, named.name, Rule.EXACT, row.estimate.seconds, row.where)
-
-
-class Neighbours:
-    """Measured sizes as points, to find those near another size."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        dimensions = len(rows[0].sizes) if rows else 0
-        self._points = _point([row.sizes for row in rows]).reshape(len(rows), dimensions)
-        self._gflops = np.array([row.gflops for row in rows])
-        self._solutions = np.array([row.solution for row in rows], dtype=int)
-
-    def of(self, sizes: tuple[int, ...], without: int | None = None) -> Iterator[tuple[int, float]]:
-        """For each solution, the place of its row nearest to `sizes` and the distance, nearest first.
-
-        `without` leaves one row out. Distances are rounded, so that rows equally far up and down are equally far.
-        """
-        if not len(self._points):
-            return
-        distances = np.sqrt(((self._points - _point(sizes)) ** 2).sum(axis=1)).round(9)
-        order = np.lexsort((-self._gflops, distances))
-        order = order[order != without] if without is not None else order
-        _, firsts = np.unique(self._solutions[order], return_index=True)
-        for place in order[np.sort(firsts)]:
-            yield int(place), float(distances[place])
-
-
-def _point(sizes: Sequence[object]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Binary logarithms; an empty extent counts as one."""
-    return np.log2(np.maximum(np.asarray(sizes, dtype=np.float64), 1.0))
