@@ -38,7 +38,9 @@ from tunesmith.models.stream_k import (
 BIG = Tile(256, 256, 64)
 H200, MI300X = Room(132), Room(304)
 
-works = st.builds(Work, tiles=st.integers(1, 90), iterations=st.integers(1, 60), depth=st.just(32))
+works = st.builds(
+    Work, tiles=st.integers(1, 90), iterations=st.integers(1, 60), depth=st.just(32), down=st.integers(0, 90)
+)
 rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from(((0, 0), (3, 1), (40, 90), (900, 999))))
 
 

@@ -33,7 +33,7 @@ class Neighbours:
         self._winners = np.array([row.solution for row in rows], dtype=int)
         seconds = np.full((len(rows), len(document.solutions)), math.inf)
         for place, row in enumerate(rows):
-            for solution, time in ((row.solution, row.estimate.seconds), *row.others):
+            for solution, time in (*row.others, (row.solution, row.estimate.seconds)):
                 seconds[place, solution] = time
         self._ran = np.isfinite(seconds)
         with np.errstate(divide="ignore"):

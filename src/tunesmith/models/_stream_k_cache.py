@@ -12,6 +12,8 @@ Memory bounds the iteration then, but only what products do not hide.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,48 +31,69 @@ HIDDEN = 0.3
 with half of the work-groups, each at a place of its own, nothing is lost; all of them take twice the time."""
 
 
-def fits(work: Work, room: Room) -> bool:
-    """Whether nobody waits, whoever is at which place of K: all that is fetched is fetched once, and hidden."""
-    if not work.tiles or not all(room.cached):
-        return True
-    rows, along_m = max(work.down, 1), _along_m(room)
-    down, across = min(work.tiles, rows), ceil_div(work.tiles, rows)
-    once = along_m / across + (1 - along_m) / down
-    return max(down, across) * _each(work, room) <= KEPT and once <= HIDDEN
+class Memory(NamedTuple):
+    """What a product asks of memory, in parts of what all multiprocessors can ask for: pieces that nobody had before,
+    and those of A and of B that are `again` not in the cache where each work-group is at a place of its own. `rows` are
+    the tiles in a column, `units` the multiprocessors."""
 
+    first: float
+    again_of_a: float
+    again_of_b: float
+    rows: int
+    units: int
 
-def in_step(work: Work, room: Room) -> bool:
-    """Whether work-groups with whole tiles side by side never wait, however many they are: what they fetch at most, a
-    column's pieces of A and a row's of B, is hidden."""
-    rows, along_m = max(work.down, 1), _along_m(room)
-    return along_m * rows / room.multiprocessors + (1 - along_m) / rows <= HIDDEN
+    @staticmethod
+    def of(work: Work, room: Room) -> Memory:
+        """Nothing is asked where there is no work, or nobody knows the size of the cache."""
+        along_m, along_n = room.cached
+        if not (work.tiles and along_m and along_n):
+            return Memory(0.0, 0.0, 0.0, 1, room.multiprocessors)
+        rows = max(work.down, 1)
+        down, across = min(work.tiles, rows), ceil_div(work.tiles, rows)
+        # What a tile needs over all of K, in sizes of the cache; A's part of what a work-group needs, and B's.
+        each = work.iterations * (1 / along_m + 1 / along_n)
+        of_a, of_b = along_n / (along_m + along_n), along_m / (along_m + along_n)
+        again_of_a, again_of_b = of_a * _gone(down * each), of_b * _gone(across * each)
+        first = (of_a - again_of_a) / across + (of_b - again_of_b) / down
+        return Memory(first, again_of_a, again_of_b, rows, room.multiprocessors)
 
+    @property
+    def alone(self) -> float:
+        """What is asked if each work-group is at a place of its own: it is never more."""
+        return self.first + self.again_of_a + self.again_of_b
 
-def waits(work: Work, room: Room, iterations: Floats, busy: Floats, together: Floats) -> Floats:
-    """Of so many `iterations`, those that wait: all if every multiprocessor has a work-group and none shares a piece.
+    @property
+    def keeps_up(self) -> bool:
+        """Whether nobody waits, whoever is at which place of K."""
+        return self.alone <= HIDDEN
 
-    `busy` work-groups are in them at once, so many of these `together`: at one place of K, their tiles side by side.
-    There is work, and the size of the cache is known.
-    """
-    rows, along_m = max(work.down, 1), _along_m(room)
-    down, across, each = min(work.tiles, rows), ceil_div(work.tiles, rows), _each(work, room)
-    again_of_a = (1 / np.ceil(together / rows) - 1 / across) * _gone(down * each)
-    again_of_b = (1 / np.minimum(together, rows) - 1 / down) * _gone(across * each)
-    from_memory = along_m * (again_of_a + 1 / across) + (1 - along_m) * (again_of_b + 1 / down)
-    from_memory *= np.minimum(busy * (1 / room.multiprocessors), 1.0)
-    return np.asarray(iterations * (np.maximum(from_memory - HIDDEN, 0.0) * (1 / (1 - HIDDEN))))
+    def keeps_up_in_step(self, tiles: int) -> bool:
+        """Whether work-groups with whole tiles side by side never wait, however many they are. Of a piece of A they ask
+        once for each column that they are in, of one of B once for each row."""
+        first = self.first * min(tiles / self.units, 1.0)
+        again = self.again_of_a * self.rows / self.units + self.again_of_b / min(self.rows, self.units)
+        return first + again <= HIDDEN
 
+    def waiting(self, busy: int, together: int) -> float:
+        """The part of an iteration that waits: all of it if every multiprocessor has a work-group and none shares a
+        piece. `busy` work-groups are in it at once, so many of these `together`: at one place of K, their tiles side by
+        side."""
+        of_a, of_b = self.again_of_a / ceil_div(together, self.rows), self.again_of_b / min(together, self.rows)
+        asked = (self.first + of_a + of_b) * min(busy / self.units, 1.0)
+        return max(asked - HIDDEN, 0.0) / (1 - HIDDEN)
 
-def _along_m(room: Room) -> float:
-    """A's part of what a work-group needs."""
-    along_m, along_n = room.cached
-    return along_n / (along_m + along_n)
+    def cost_alone(self, cost: float, busy: Floats) -> Floats:
+        """What waiting adds to an iteration, `cost` where all of it waits, if each work-group is at a place of its own.
+        `busy` are parts of the multiprocessors."""
+        cost /= 1 - HIDDEN
+        return np.maximum(busy * (cost * self.alone) - cost * HIDDEN, 0.0)
 
-
-def _each(work: Work, room: Room) -> float:
-    """What a tile needs over all of K, in sizes of the cache."""
-    along_m, along_n = room.cached
-    return work.iterations * (1 / along_m + 1 / along_n)
+    def cost_in_step(self, cost: float, busy: Floats, together: Floats) -> Floats:
+        """The same if so many are `together`."""
+        cost /= 1 - HIDDEN
+        of_a = cost * self.again_of_a / np.ceil(together / self.rows)
+        of_b = cost * self.again_of_b / np.minimum(together, self.rows)
+        return np.maximum((of_a + of_b + cost * self.first) * busy - cost * HIDDEN, 0.0)
 
 
 def _gone(since: float) -> float:

@@ -18,14 +18,15 @@ Batch counts as tiles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div
 
-from ._stream_k_cache import Floats, fits, in_step, waits
+from ._stream_k_cache import Floats, Memory
 from ._stream_k_records import Choice, Room, Work
 
 COSTS = {
@@ -48,6 +49,11 @@ SPLITS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of K that split-K may have, where the kernel can."""
 
 
+Stretch = tuple[int, int, int]
+"""Iterations of a work-group one after the other, the work-groups that are busy at the time, and how many of these are
+at the same place of K."""
+
+
 def counts(work: Work, choice: Choice, room: Room) -> Floats:
     """What each of COSTS is multiplied by, for one choice."""
     schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
@@ -67,27 +73,32 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
             max(begun - 1, 0),
             collected * (peers > 1),
             collected * (peers - 1),
-            0.0 if fits(work, room) else float(waits(work, room, *_stretches(work, schedule)).sum()),
+            _waits(Memory.of(work, room), _stretches(work, schedule)),
         ),
         np.float64,
     )
 
 
-def _stretches(work: Work, schedule: Schedule) -> Floats:
-    """Of the work-group that has most, first with whole tiles and then with shares: its iterations, the work-groups
-    that are busy at the time, and how many of these are at the same place of K."""
+def _waits(memory: Memory, stretches: Iterable[Stretch]) -> float:
+    """Of the iterations of the stretches, those that wait for memory."""
+    if memory.keeps_up:
+        return 0.0
+    return sum(iterations * memory.waiting(busy, together) for iterations, busy, together in stretches)
+
+
+def _stretches(work: Work, schedule: Schedule) -> Iterator[Stretch]:
+    """Of the work-group that has most: parts of tiles, or first whole tiles and then shares."""
     grid, long, alone, streamed = schedule.grid, work.iterations, schedule.alone, schedule.streamed
     if schedule.splits > 1:
-        rows = [_turns(work, schedule.splits, grid)]
-    else:
-        whole = (ceil_div(alone, grid) * long, min(alone, grid), min(alone, grid))
+        yield _turns(work, schedule.splits, grid)
+    elif alone:
+        yield ceil_div(alone, grid) * long, min(alone, grid), min(alone, grid)
+    if streamed:
         busy = min(streamed * long, grid)
-        shared = (schedule.per_group + (schedule.extra > 0), busy, max(1, busy // _places(schedule)))
-        rows = [row for row in (whole, shared) if row[0]]
-    return np.array(rows, np.float64).reshape(-1, 3).T
+        yield schedule.per_group + (schedule.extra > 0), busy, max(1, busy // _places(schedule))
 
 
-def _turns(work: Work, parts: int, grid: int) -> tuple[int, int, int]:
+def _turns(work: Work, parts: int, grid: int) -> Stretch:
     """The stretch of split-K. Work-groups lose step from turn to turn: on an H200 (2026-11-22) about as many were
     together as if each turn were a place of its own."""
     busy = min(work.tiles * parts, grid)
@@ -114,10 +125,44 @@ def _peers(schedule: Schedule) -> tuple[int, bool]:
         return long, True
     if schedule.extra == 0 and (per % long == 0 or long % per == 0):
         return max(1, long // per), True
-    # Most meet where shares are shortest, at the end: there, parts of `per` go so far, longer ones before them.
-    short = min(long - 2, (schedule.grid - schedule.extra) * per)
-    met = short // per + (long - 2 - short) // (per + 1) + 2
-    return min(met, long, schedule.grid), False
+    # Most meet where shares are shortest, at the end. Between the first and the last are as many of `per` as fit; where
+    # there are not so many of `per`, longer ones are before them, and fewer fit.
+    between = min((long - 2) // per, (long - 2 + schedule.grid - schedule.extra) // (per + 1))
+    return min(between + 2, schedule.grid), False
+
+
+class Dealt(NamedTuple):
+    """What `Schedule` and `_peers` say of whole tiles in waves and the remainder split, for many grids at once.
+
+    Turns are waves with the last one, which may not be full. The remainder is in tiles, `beyond` is the same in
+    iterations, of which one work-group has a `share` at most. So many work-groups have `met` in one of its tiles.
+    Shares are `even` if all are equal parts of tiles.
+    """
+
+    turns: Floats
+    waves: Floats
+    remainder: Floats
+    beyond: Floats
+    share: Floats
+    met: Floats
+    even: NDArray[np.bool_]
+
+    @staticmethod
+    def of(work: Work, grid: Floats) -> Dealt:
+        # Numbers are whole and below 2^53, so that quotients of doubles round down as those of integers do.
+        tiles, long = float(work.tiles), float(work.iterations)
+        turns = tiles / grid
+        waves = np.floor(turns)
+        remainder = tiles - waves * grid
+        beyond = remainder * long
+        share = beyond / grid
+        per, share = np.floor(share), np.ceil(share)
+        at_least = np.maximum(per, 1.0)
+        parts = long / at_least
+        even = (share == per) & (np.floor(parts) * per == long)
+        between = np.floor(np.minimum((long - 2) / at_least, (long - 2 - beyond) / (per + 1.0) + grid))
+        met = np.where(even, parts, np.minimum(between + 2.0, grid))
+        return Dealt(np.ceil(turns), waves, remainder, beyond, share, met, even)
 
 
 class Scan:
@@ -129,7 +174,7 @@ class Scan:
         grid = np.arange(1.0, room.groups + 1)
         busy = np.minimum(1.0, grid / room.multiprocessors)
         crowd = np.ceil(grid / room.multiprocessors) - 1
-        self._grid = grid
+        self._grid, self._busy = grid, busy
         self._iteration = costs[ITERATION] + costs[BUSY] * busy + costs[WAVE] * crowd
         self._costs: tuple[float, ...] = tuple(costs.tolist())
         self._iterations: tuple[float, ...] = tuple(self._iteration.tolist())
@@ -145,66 +190,50 @@ class Scan:
         What is beyond whole waves gives every work-group as many iterations more whatever the number of full waves;
         with one at least, shares are longer than tiles, so that two at most meet in a tile.
         """
-        # Numbers are whole and below 2^53, so that quotients of doubles round down as those of integers do.
-        start, _, _, _, tile, partial, peer, waiting = self._costs
-        grid, iteration, long = self._grid, self._iteration, float(work.iterations)
+        start, _, _, _, tile, partial, peer, _ = self._costs
+        grid, long, dealt, memory = self._grid, work.iterations, Dealt.of(work, self._grid), Memory.of(work, self.room)
+        whole = self._iteration * long + tile
+        # A share of more than one iteration ends in the tile after the one it begins in, unless shares are even.
+        another = dealt.beyond > grid
+        shares = dealt.waves * whole + dealt.share * self._iteration + tile * another
+        shares[dealt.waves == dealt.turns] = np.inf
+        fixed = start + partial * (long > 1)
         seconds: Floats = np.empty((3, len(grid)))
-        waves = np.floor(work.tiles / grid)
-        beyond = (work.tiles - waves * grid) * long
-        per = np.floor(beyond / grid)
-        extra = beyond - per * grid
-        uneven = extra > 0
-        share = per + uneven
-        seconds[0] = (waves + (share > 0)) * (iteration * long + tile) + (start - tile)
-        computing = (waves * long + share) * iteration
-        computing += tile * waves + start
-        at_least = np.maximum(per, 1.0)
-        groups_each = long / at_least
-        parts = np.floor(groups_each)
-        skewed = ((parts != groups_each) | uneven) & (per > 0)
-        short = np.minimum(long - 2, (grid - extra) * per)
-        met = np.floor(short / at_least)
-        met += np.floor((long - 2 - short) / (per + 1))
-        met = np.where(skewed, np.minimum(met + 2, np.minimum(grid, long)), parts)
-        more = share > 1
-        waited = [0.0, 0.0, 0.0] if fits(work, self.room) else waiting * self._waits(work, waves, per, ~skewed, share)
-        seconds[0] += waited[0]
-        np.add(computing, waited[1], out=seconds[1])
-        seconds[1] += partial * (met > 1) + (peer * met - peer) + tile * (skewed & more)
-        pairs = float(min(2, work.iterations))
-        computing += waited[2] + tile * more
-        np.add(computing, partial * (pairs > 1) + peer * (pairs - 1), out=seconds[2])
-        seconds[1:, beyond == 0] = np.inf
+        seconds[0] = dealt.turns * whole + (start - tile)
+        seconds[1] = shares - tile * (another & dealt.even) + (peer * dealt.met + (fixed - peer))
+        seconds[2] = shares + (fixed + peer * (long > 1))
         seconds[2, work.tiles :] = np.inf
+        if not memory.keeps_up:
+            self._add_waiting(seconds, work, dealt, memory)
         return seconds
 
-    def _waits(self, work: Work, waves: Floats, per: Floats, even: NDArray[np.bool_], share: Floats) -> Floats:
-        """Iterations that wait for memory, for each place of the table: `_stretches` of all grids."""
-        grid, long = self._grid, float(work.iterations)
-        streamed = work.tiles - waves * grid
-        busy = np.minimum(np.stack((streamed, streamed + grid)) * long, grid)
-        together = np.ones_like(busy)
-        # Parts of tiles: with a wave beside them, shares are longer than tiles, and never even.
-        parts = np.flatnonzero(even & (per > 0))
-        together[0, parts] = busy[0, parts] // (long / per[parts])
-        waited = np.zeros((3, len(grid)))
-        waited[1:] = waits(work, self.room, np.stack((share, share + long)), busy, together)
-        if not in_step(work, self.room):
-            busy = np.minimum(work.tiles, grid)
-            at_once = waits(work, self.room, np.full_like(grid, long), busy, busy)
-            waited += at_once * np.stack((np.ceil(work.tiles / grid), waves, waves - 1))
-        return waited
+    def _add_waiting(self, seconds: Floats, work: Work, dealt: Dealt, memory: Memory) -> None:
+        """Adds to a table what waiting for memory costs: `_stretches` of all grids."""
+        tiles, long, misaligned, units = work.tiles, work.iterations, self._costs[MISALIGNED], memory.units
+        shared = memory.cost_alone(misaligned, np.minimum(dealt.beyond / units, self._busy))
+        for place in dealt.even.nonzero()[0].tolist():
+            shared[place] = misaligned * memory.waiting(place + 1, int(dealt.remainder[place]))
+        none, remainder, with_wave = seconds
+        remainder += dealt.share * shared
+        # Shares are longer than tiles with a wave beside them, and never even.
+        with_wave += (dealt.share + long) * memory.cost_alone(misaligned, self._busy)
+        if not memory.keeps_up_in_step(tiles):
+            busy, together = np.minimum(tiles / units, self._busy), np.minimum(tiles, self._grid)
+            whole = memory.cost_in_step(misaligned * long, busy, together)
+            none += dealt.turns * whole
+            remainder += dealt.waves * whole
+            with_wave += (dealt.waves - 1) * whole
 
     def splits(self, work: Work, below: float = math.inf) -> list[tuple[float, int]]:
         """Expected seconds of split-K for each number of parts that K has iterations for and that may take less than
         `below`."""
         timed = [(self._split(work, parts), parts) for parts in self._parts if parts <= work.iterations]
         timed = [one for one in timed if one[0] < below]
-        if not timed or fits(work, self.room):
+        if not timed:
             return timed
-        stretches = [_turns(work, parts, self.room.groups) for _, parts in timed]
-        waited = waits(work, self.room, *np.array(stretches, np.float64).T) * self._costs[MISALIGNED]
-        return [(seconds + more, parts) for (seconds, parts), more in zip(timed, waited.tolist(), strict=True)]
+        memory, misaligned, groups = Memory.of(work, self.room), self._costs[MISALIGNED], self.room.groups
+        waited = [misaligned * _waits(memory, [_turns(work, parts, groups)]) for _, parts in timed]
+        return [(seconds + more, parts) for (seconds, parts), more in zip(timed, waited, strict=True)]
 
     def split(self, work: Work, parts: int) -> Choice:
         return Choice(min(work.tiles * parts, self.room.groups), splits=parts)
