@@ -71,7 +71,7 @@ class TestChoosing:
         rows = [row(1, 10.0, 64, 64, 1, 64), row(2, 99.0, 256, 64, 1, 64)][::order]
         assert logic(*rows).choose((128, 64, 1, 64)).name == "T2"
 
-    def test_every_solution_comes_once_in_order_of_its_nearest_size(self):
+    def test_every_solution_comes_once_and_the_fallback_that_ran_nowhere_last(self):
         rows = [row(1, 1.0, s, 64, 1, 64) for s in (512, 64)] + [row(2, 1.0, s, 64, 1, 64) for s in (128, 1024)]
         asked = logic(*rows, solutions=3, fallback=0)
         found = list(asked.candidates((64, 64, 1, 64)))
@@ -108,14 +108,31 @@ class TestChoosing:
         assert asked.choose((66, 64, 1, 64)).name == "T2", "66 is not aligned as 64 is, which speaks no louder"
 
     def test_only_the_nearest_four_are_asked(self):
-        """Four sizes for T1, fifty for T2 a little farther away."""
+        """Four sizes for T1, fifty for T2 a little farther away, which would be louder together."""
         rows = [row(1, 1.0, 64, 64, 1, size) for size in (32, 64, 128, 256)]
-        rows += [row(2, 1.0, size, 64, 1, 64) for size in range(1024, 1424, 8)]
+        rows += [row(2, 1.0, size, 64, 1, 64) for size in range(264, 664, 8)]
         assert names(logic(*rows, solutions=3).candidates((64, 64, 1, 96)))[:2] == ["T1", "T2"]
 
+    def test_a_size_with_several_leading_dimensions_speaks_once(self):
+        padded = [row(1, 1.0, 64, 64, 1, 64, 64 + 8 * more, 64, 64, 64) for more in range(1, 4)]
+        rows = [row(2, 1.0, size, 64, 1, 64, others={1: 20 * size * 64**2 / 1e9}) for size in (128, 136, 144)]
+        choices = [logic(row(1, 1.0, 64, 64, 1, 64), *more, *rows).choose((90, 64, 1, 64)) for more in ([], padded)]
+        assert names(choices) == ["T2", "T2"]
+
+    def test_the_fallback_speaks_where_it_ran(self):
+        rows = [
+            row(winner, 1.0, size, size, 1, size, others={0: 1.01 * 2 * size**3 / 1e9, 3 - winner: 10 * size**3 / 1e9})
+            for winner, size in ((1, 64), (2, 128), (1, 256), (2, 512))
+        ]
+        assert names(logic(*rows, solutions=3).candidates((176, 176, 1, 176)))[0] == "T0"
+
     def test_an_aligned_size_is_asked_by_aligned_ones(self):
-        rows = [row(1, 1.0, 1000, 64, 1, 64), row(2, 1.0, 1001, 64, 1, 64)]
-        assert [logic(*rows).choose((size, 64, 1, 64)).name for size in (1008, 1003)] == ["T1", "T2"]
+        rows = [row(1, 1.0, 1000, 64, 1, 64), row(2, 1.0, 1001, 64, 1, 64), row(3, 1.0, 1004, 64, 1, 64)]
+        chosen = [logic(*rows).choose((size, 64, 1, 64)).name for size in (1008, 1003, 1012)]
+        assert chosen == ["T1", "T2", "T3"]
+
+    def test_sizes_beyond_64_bits_are_sizes(self):
+        assert logic(row(1, 1.0, 64, 64, 1, 64)).choose((2**70, 1, 1, 1)).name == "T1"
 
     @settings(max_examples=80, deadline=None)
     @given(
@@ -155,6 +172,8 @@ class TestChoosing:
             assert all(after > before - 1e-6 for before, after in itertools.pairwise(lost))
         exact = [found for found in ordered if found.sizes == sizes]
         won = {f"T{found.solution}" for found in rows.values()}
+        if any(0 in dict(found.others) for found in rows.values()):
+            won.add("T0")  # the fallback
         assert set(given_names) == won - {f"T{found.solution}" for found in exact}
 
     def test_asking_again_gives_the_same(self):
@@ -254,6 +273,7 @@ class TestMalformedFiles:
             ("12.5, {1: 5.5e-05}]", "12.5, [5.5e-05]]", "exact[0][6]"),
             ("12.5, {1: 5.5e-05}]", "12.5, {2: 5.5e-05}]", "exact[0][6]"),
             ("12.5, {1: 5.5e-05}]", "12.5, {1: 0}]", "exact[0][6]"),
+            ("12.5, {1: 5.5e-05}]", "12.5, {0: 5.5e-05}]", "exact[0][6]"),
             ("rest: {rule: nearest,", "rest: {rule: farthest,", "rest"),
         ],
     )

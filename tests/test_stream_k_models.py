@@ -235,6 +235,7 @@ CACHED = Room(132, 1, (1920, 3840))
         (Work(144, 4096, 64), Choice(66, streamed=144), 0.29),  # and half of the work-groups fetch half as much
         (Work(144, 32, 64), Choice(132, streamed=144), 0),  # of operands that the cache holds
         (Work(144, 512, 64), Choice(132, streamed=144), 1),
+        (Work(144, 64, 64), Choice(132, streamed=144), 0.25),  # 0.6 of the cache are a column's: some of it is lost
         (Work(276, 4096, 64), Choice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
         (Work(66, 4096, 64), Choice(132, splits=2), 0),  # one turn
         (Work(264, 4096, 64), Choice(132, splits=4), 0.64),  # eight turns: four side by side, in a column

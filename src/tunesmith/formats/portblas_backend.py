@@ -78,7 +78,7 @@ _PLAIN = {
 
 
 def header(sizes: Iterable[Size], device: str, version: str) -> str:
-    """The text. A size that is not among these takes the nearest one, as in a library logic; what was not tuned at all
+    """The text. A size that is not among these takes the nearest one; what was not tuned at all
     takes what was tuned for another transposition."""
     by_real: dict[str, list[Size]] = {}
     for one in sizes:

@@ -61,7 +61,7 @@ def best_way(call: Call[X], logics: Mapping[ProblemType, Logic]) -> Way | None:
     of the product alone. None where no type can do it.
 
     A vector lies in rows and in columns, so several ways may be as good: then the one whose logic knows the size or
-    one nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
+    whose choice ran nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
     """
     for wanted in call.wanted.attempts:
         ways = list(_ways(call.only(wanted), logics))

@@ -24,20 +24,23 @@ Floats = NDArray[np.float64]
 
 
 class Neighbours:
-    """Measured sizes as points, to find those near another size. Solutions are those that won at one of them."""
+    """Measured sizes as points, to find those near another size. Of the solutions, those that won at one of them speak,
+    and the fallback."""
 
     def __init__(self, document: Document) -> None:
         rows = document.rows
-        self._points = _point([row.sizes for row in rows]) if rows else np.empty((0, 0))
+        self._points = np.array([_point(row.sizes) for row in rows])
         self._gflops = np.array([row.gflops for row in rows])
         self._winners = np.array([row.solution for row in rows], dtype=int)
+        self._fallback = document.fallback
+        known = {row.sizes: place for place, row in reversed(list(enumerate(rows)))}
+        self._size = np.array([known[row.sizes] for row in rows], dtype=int)
         seconds = np.full((len(rows), len(document.solutions)), math.inf)
         for place, row in enumerate(rows):
-            for solution, time in (*row.others, (row.solution, row.estimate.seconds)):
+            for solution, time in ((row.solution, row.estimate.seconds), *row.others):
                 seconds[place, solution] = time
         self._ran = np.isfinite(seconds)
-        with np.errstate(divide="ignore"):
-            losses = np.log(seconds) - np.log(seconds.min(axis=1, keepdims=True))
+        losses = np.log(seconds) - np.log(seconds.min(axis=1, keepdims=True))
         self._losses = np.where(self._ran, losses, NOT_THERE)
 
     def of(self, sizes: tuple[int, ...], without: int | None = None) -> Iterator[tuple[int, int, float]]:
@@ -48,24 +51,30 @@ class Neighbours:
         its distance. Of equals the one comes first that won nearest, of equally near ones that with more GFLOP/s.
         `without` leaves one row out.
         """
-        if not len(self._points):
+        order = np.arange(len(self._winners))
+        order = order[order != without] if without is not None else order
+        if not len(order):
             return
         # Rounded, so that sizes equally far up and down are equally far.
         distances = np.sqrt(((self._points - _point(sizes)) ** 2).sum(axis=1)).round(9)
-        order = np.lexsort((-self._gflops, distances))
-        order = order[order != without] if without is not None else order
-        _, firsts = np.unique(self._winners[order], return_index=True)
-        solutions = self._winners[order[np.sort(firsts)]]
-        near = order[:SPEAK]
-        heard = (CLOSE + distances[near]) ** -2.0
-        lost = (heard @ self._losses[np.ix_(near, solutions)] / heard.sum()).round(9) if len(near) else np.empty(0)
+        order = order[np.lexsort((-self._gflops[order], distances[order]))]
+        solutions = _firsts(self._winners[order])
+        if self._fallback not in solutions and self._ran[order, self._fallback].any():
+            solutions = np.append(solutions, self._fallback)
+        # A size with several leading dimensions speaks once.
+        near = order[np.sort(np.unique(self._size[order], return_index=True)[1])[:SPEAK]]
+        lost = ((CLOSE + distances[near]) ** -2.0 @ self._losses[np.ix_(near, solutions)]).round(9)
         for solution in solutions[np.argsort(lost, kind="stable")]:
             row = order[self._ran[order, solution].argmax()]
             yield int(solution), int(row), float(distances[row])
 
 
-def _point(sizes: Sequence[object]) -> Floats:
+def _firsts(found: NDArray[np.int_]) -> NDArray[np.int_]:
+    """Each of what was found once, in the order in which it came first."""
+    return found[np.sort(np.unique(found, return_index=True)[1])]
+
+
+def _point(sizes: Sequence[int]) -> list[float]:
     """Binary logarithms of the sizes, an empty extent counting as one, and of how far they are aligned."""
-    extents = np.maximum(np.asarray(sizes, dtype=np.int64), 1)
-    aligned = np.gcd(extents, 1 << ALIGNED)
-    return np.log2(np.concatenate((extents, aligned), axis=-1).astype(np.float64))
+    extents = [max(size, 1) for size in sizes]
+    return [math.log2(extent) for extent in (*extents, *(math.gcd(extent, 1 << ALIGNED) for extent in extents))]

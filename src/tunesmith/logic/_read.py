@@ -185,6 +185,8 @@ def _row(node: _Node, indices: int, solutions: int) -> Row:
     estimate = Estimate(seconds.positive(), low.bound(), high.bound(), count.whole(0))
     winner = solution.whole(0, solutions - 1)
     times = tuple(others.times(solutions))
+    if winner in dict(times):
+        raise _MalformedError(others.way, f"solution {winner} is the size's own, and no other")
     return Row(sizes[:indices], sizes[indices:], winner, estimate, gflops.number(), times)
 
 

@@ -28,7 +28,7 @@ KEPT, GONE = 0.3, 1.0
 cache of two halves keeps some of its contents twice. What fits 600 products on an H200 (2026-11-22), rounded."""
 HIDDEN = 0.3
 """Pieces from memory, of as many as all multiprocessors can ask for, that products hide. Seen on an H200 (2026-11-22):
-with half of the work-groups, each at a place of its own, nothing is lost; all of them take twice the time."""
+with half of the work-groups, each at a place of its own, little is lost; all of them take twice the time."""
 
 
 class Memory(NamedTuple):

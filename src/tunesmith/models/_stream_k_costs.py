@@ -3,13 +3,12 @@
     t = start + L (iteration + busy min(1, g / P) + wave (ceil(g / P) - 1)) + tile (T - 1)
         + partial [p > 1] + peer (p - 1) + misaligned W
 
-for g work-groups on P multiprocessors. L are the iterations of the work-group that has most, S those of them that are
-streamed, T the tiles it begins, p the most work-groups that meet in one tile, in split-K in each turn again. Start,
-iteration, partial and peer are the terms of Osama and others (arXiv 2301.03598) and of Tensile's grid model; busy says
-that work-groups share the memory's bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a
-beginning and an end.
+for g work-groups on P multiprocessors. L are the iterations of the work-group that has most, T the tiles it begins, p
+the most work-groups that meet in one tile, in split-K in each turn again. Start, iteration, partial and peer are the
+terms of Osama and others (arXiv 2301.03598) and of Tensile's grid model; busy says that work-groups share the memory's
+bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a beginning and an end.
 
-Misaligned are W of the longest's iterations: those that wait for memory, since work-groups at different places of K
+Misaligned are W of the L iterations: those that wait for memory, since work-groups at different places of K
 find nothing of each other's in the cache (`_stream_k_cache.py`).
 
 Batch counts as tiles.
@@ -112,7 +111,7 @@ def _places(schedule: Schedule) -> int:
     per, long = schedule.per_group, schedule.iterations
     if schedule.extra == 0 and per and (per % long == 0 or long % per == 0):
         return max(1, long // per)
-    return max(1, min(schedule.grid, schedule.streamed * long))
+    return schedule.grid
 
 
 def _peers(schedule: Schedule) -> tuple[int, bool]:

@@ -17,7 +17,7 @@ def choice(sizes: Sequence[int], chosen: Choice) -> RenderableType:
     near = "x".join(map(str, chosen.neighbour))
     why = {
         Rule.EXACT: "exact: this size was measured",
-        Rule.NEAREST: f"nearest: {near} was measured, {chosen.distance:.2f} octaves away",
+        Rule.NEAREST: f"nearest: {near} was measured, at a distance of {chosen.distance:.2f}",
         Rule.FALLBACK: "fallback: nothing measured near is legal here",
     }[chosen.rule]
     return Group(
