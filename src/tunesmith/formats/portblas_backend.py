@@ -78,8 +78,8 @@ _PLAIN = {
 
 
 def header(sizes: Iterable[Size], device: str, version: str) -> str:
-    """The text. A size that is not among these takes the nearest one; what was not tuned at all
-    takes what was tuned for another transposition."""
+    """The text. A size that is not among these takes the nearest one; what was not tuned at all takes what
+    was tuned for another transposition."""
     by_real: dict[str, list[Size]] = {}
     for one in sizes:
         by_real.setdefault(one.real, []).append(one)

@@ -12,15 +12,14 @@ from ._document import Document
 
 SPEAK = 4
 """Nearest sizes that are asked. With 4 to 6 of them, the solution that is chosen for one of 231 GEMMs that was left out
-took 1.07 of the best time in the geometric mean, with one 1.11 (`benchmarks/sizes_left_out.py`, H200, 2026-11-22)."""
+took 1.07 to 1.08 of the best time in the geometric mean, with one 1.12 (`benchmarks/sizes_left_out.py`, H200,
+2026-11-22)."""
 CLOSE = 0.1
-"""Distance below which a size is not heard more for being nearer."""
+"""Added to every distance, so that a size that is very near does not drown all others."""
 NOT_THERE = 1.0
 """What counts as the logarithm of the loss where a solution does not run."""
 ALIGNED = 3
 """Doublings of a size's alignment that count: 8 elements of 16 bits are what a work-item loads at once."""
-
-Floats = NDArray[np.float64]
 
 
 class Neighbours:
@@ -58,20 +57,20 @@ class Neighbours:
         # Rounded, so that sizes equally far up and down are equally far.
         distances = np.sqrt(((self._points - _point(sizes)) ** 2).sum(axis=1)).round(9)
         order = order[np.lexsort((-self._gflops[order], distances[order]))]
-        solutions = _firsts(self._winners[order])
+        solutions = self._winners[order[_firsts(self._winners[order])]]
         if self._fallback not in solutions and self._ran[order, self._fallback].any():
             solutions = np.append(solutions, self._fallback)
         # A size with several leading dimensions speaks once.
-        near = order[np.sort(np.unique(self._size[order], return_index=True)[1])[:SPEAK]]
+        near = order[_firsts(self._size[order])[:SPEAK]]
         lost = ((CLOSE + distances[near]) ** -2.0 @ self._losses[np.ix_(near, solutions)]).round(9)
         for solution in solutions[np.argsort(lost, kind="stable")]:
             row = order[self._ran[order, solution].argmax()]
             yield int(solution), int(row), float(distances[row])
 
 
-def _firsts(found: NDArray[np.int_]) -> NDArray[np.int_]:
-    """Each of what was found once, in the order in which it came first."""
-    return found[np.sort(np.unique(found, return_index=True)[1])]
+def _firsts(found: NDArray[np.int_]) -> NDArray[np.intp]:
+    """Where each of what was found came first, in this order."""
+    return np.sort(np.unique(found, return_index=True)[1])
 
 
 def _point(sizes: Sequence[int]) -> list[float]:

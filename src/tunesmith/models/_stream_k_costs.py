@@ -94,7 +94,7 @@ def _stretches(work: Work, schedule: Schedule) -> Iterator[Stretch]:
         yield ceil_div(alone, grid) * long, min(alone, grid), min(alone, grid)
     if streamed:
         busy = min(streamed * long, grid)
-        yield schedule.per_group + (schedule.extra > 0), busy, max(1, busy // _places(schedule))
+        yield schedule.per_group + (schedule.extra > 0), busy, max(1, busy // (_even_parts(schedule) or grid))
 
 
 def _turns(work: Work, parts: int, grid: int) -> Stretch:
@@ -105,13 +105,12 @@ def _turns(work: Work, parts: int, grid: int) -> Stretch:
     return turns * ceil_div(work.iterations, parts), busy, max(1, busy // parts // turns)
 
 
-def _places(schedule: Schedule) -> int:
-    """Of K, at which work-groups are with tiles side by side: one if they have whole tiles, several with equal parts
-    of tiles, else everyone is at a place of its own."""
+def _even_parts(schedule: Schedule) -> int:
+    """How many shares make a tile, and so at how many places of K work-groups are with tiles side by side; 1 if shares
+    are whole tiles, 0 if they end anywhere."""
     per, long = schedule.per_group, schedule.iterations
-    if schedule.extra == 0 and per and (per % long == 0 or long % per == 0):
-        return max(1, long // per)
-    return schedule.grid
+    even = schedule.extra == 0 and per and (per % long == 0 or long % per == 0)
+    return max(1, long // per) if even else 0
 
 
 def _peers(schedule: Schedule) -> tuple[int, bool]:
@@ -122,8 +121,8 @@ def _peers(schedule: Schedule) -> tuple[int, bool]:
         return 1, True
     if per == 0:  # a work-group an iteration, and some without
         return long, True
-    if schedule.extra == 0 and (per % long == 0 or long % per == 0):
-        return max(1, long // per), True
+    if parts := _even_parts(schedule):
+        return parts, True
     # Most meet where shares are shortest, at the end. Between the first and the last are as many of `per` as fit; where
     # there are not so many of `per`, longer ones are before them, and fewer fit.
     between = min((long - 2) // per, (long - 2 + schedule.grid - schedule.extra) // (per + 1))
