@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tunesmith.models._stream_k_costs import counts
@@ -14,11 +16,14 @@ COSTLY = np.array([5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02]) * 1e-6
 ORIGIN = Origin("1.0", "a compiler 1", "Cij_Aik_Bjk_SB", Configuration({"WorkGroup": (8, 8, 1)}), "0.1.0", "2026-11-01")
 
 
-def runs_on(room: Room, noise: float = 0.0, depth: int = 64) -> list[Run]:
+TILE = Tile(128, 128, 64, block=4)
+
+
+def runs_on(room: Room, noise: float = 0.0, tile: Tile = TILE) -> list[Run]:
     """What the known costs take, with relative noise."""
     random = np.random.default_rng(1)
     runs = []
-    for work, choice in calibration_runs(room, depth):
+    for work, choice in calibration_runs(room, tile):
         factor = 1 + noise * random.standard_normal()
         runs.append(Run(work, choice, float(counts(work, choice, room) @ COSTLY * factor)))
     return runs
@@ -27,7 +32,7 @@ def runs_on(room: Room, noise: float = 0.0, depth: int = 64) -> list[Run]:
 def calibration(
     room: Room, subject: Subject | None = None, noise: float = 0.01, driver: str = ORIGIN.driver
 ) -> Calibration:
-    tile = subject.tile if subject else Tile(128, 128, 64)
+    tile = subject.tile if subject else TILE
     subject = subject or Subject("CUDA", "a GPU", "sm_90", "SomeGemm", "s", tile, room)
-    origin = Origin(driver, ORIGIN.compiler, ORIGIN.problem_type, ORIGIN.configuration, ORIGIN.tunesmith, ORIGIN.date)
-    return Calibration.of(subject, origin, runs_on(room, noise, tile.depth), np.random.default_rng(0))
+    origin = replace(ORIGIN, driver=driver, configuration=ORIGIN.configuration | {"WorkGroupMapping": tile.block})
+    return Calibration.of(subject, origin, runs_on(room, noise, tile), np.random.default_rng(0))

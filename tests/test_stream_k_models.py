@@ -239,6 +239,9 @@ CACHED = Room(132, 1, (1920, 3840))
         (Work(276, 4096, 64), Choice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
         (Work(66, 4096, 64), Choice(132, splits=2), 0),  # one turn
         (Work(264, 4096, 64), Choice(132, splits=4), 0.64),  # eight turns: four side by side, in a column
+        (Work(264, 4096, 64, block=2), Choice(132, splits=4), 0.29),  # as a square, two share each piece
+        (Work(264, 4096, 64, block=4), Choice(132, splits=4), 0.29),  # in a row, four share the larger one
+        (Work(132, 4096, 64, down=1, block=4), Choice(132), 0.05),  # one row of blocks is one row of tiles
     ],
 )
 def test_who_finds_nothing_in_the_cache_waits_for_memory(work, choice, waits):
@@ -279,11 +282,11 @@ def test_a_fit_finds_the_costs_that_made_the_runs(room):
 
 @pytest.mark.parametrize("room", [H200, Room(132, 2), MI300X], ids=str)
 def test_about_forty_runs_of_whole_tiles(room):
-    runs = calibration_runs(room, 64)
+    runs = calibration_runs(room, Tile(128, 128, 64))
     assert 30 <= len(runs) <= 45
     assert len(set(runs)) == len(runs)
     assert max(choice.grid for _, choice in runs) <= room.groups
-    assert max(work.k for work, _ in calibration_runs(room, 8)) == max(work.k for work, _ in runs)
+    assert max(work.k for work, _ in calibration_runs(room, Tile(64, 64, 8))) == max(work.k for work, _ in runs)
 
 
 def test_costs_are_not_negative_whatever_the_runs_say():
@@ -303,13 +306,13 @@ def test_too_few_runs_are_no_fit():
 def test_an_interval_holds_what_it_says():
     """Of new runs, about 95 %."""
     model, random = Calibrated(calibration(H200, noise=0.02)), np.random.default_rng(7)
-    inside = 0
-    for work, choice in calibration_runs(H200, 32):
+    inside, planned = 0, calibration_runs(H200, Tile(128, 128, 32))
+    for work, choice in planned:
         seconds, (low, high) = model.expect(work, choice)
         took = float(counts(work, choice, H200) @ COSTLY) * (1 + 0.02 * random.standard_normal())
         assert low < seconds < high
         inside += low <= took <= high
-    assert inside >= 0.85 * len(calibration_runs(H200, 32))
+    assert inside >= 0.85 * len(planned)
 
 
 # --- decisions ------------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
     """Also where a work-group has several tiles, which are else launched with a work-group each."""
     (kernel,) = asked("s", TileFilter(64, 64), GPU)
     room = Room(16)
-    for work, choice in calibration_runs(room, kernel.tile.depth):
+    for work, choice in calibration_runs(room, kernel.tile):
         config = kernel.configured(work, choice, capped=True)
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
         plan = kernel.kernel.plan(config, kernel.problem_of(work), GPU)
@@ -279,7 +279,7 @@ def test_sizes_that_are_none_are_said(size):
 def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch):
     """Of eight runs, the fewest that can be fitted."""
     opencl_device()
-    monkeypatch.setattr(stream_k_calibrate, "calibration_runs", lambda room, depth: _few(room, depth))
+    monkeypatch.setattr(stream_k_calibrate, "calibration_runs", _few)
     out = tmp_path / "c.yaml"
     done = command("calibrate", "stream-k", "s", "--tile", "16x16x8", "-o", out, "--device", "OpenCL", "--json")
     assert done.exit_code in (0, 1)
@@ -290,8 +290,8 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
     assert made["runs"] == 8
 
 
-def _few(room, depth):
+def _few(room, tile):
     from tunesmith.models.stream_k import calibration_runs
 
-    runs = [one for one in calibration_runs(room, depth) if one[0].iterations <= 48 * 8]
+    runs = [one for one in calibration_runs(room, tile) if one[0].iterations <= 48 * 8]
     return runs[:: max(1, len(runs) // 8)][:8]

@@ -34,12 +34,13 @@ with half of the work-groups, each at a place of its own, little is lost; all of
 class Memory(NamedTuple):
     """What a product asks of memory, in parts of what all multiprocessors can ask for: pieces that nobody had before,
     and those of A and of B that are `again` not in the cache where each work-group is at a place of its own. `rows` are
-    the tiles in a column, `units` the multiprocessors."""
+    the tiles in a column, `units` the multiprocessors; work-groups walk over tiles in blocks as wide as `block`."""
 
     first: float
     again_of_a: float
     again_of_b: float
     rows: int
+    block: int
     units: int
 
     @staticmethod
@@ -47,7 +48,7 @@ class Memory(NamedTuple):
         """Nothing is asked where there is no work, or nobody knows the size of the cache."""
         along_m, along_n = room.cached
         if not (work.tiles and along_m and along_n):
-            return Memory(0.0, 0.0, 0.0, 1, room.multiprocessors)
+            return Memory(0.0, 0.0, 0.0, 1, 1, room.multiprocessors)
         rows = max(work.down, 1)
         down, across = min(work.tiles, rows), ceil_div(work.tiles, rows)
         # What a tile needs over all of K, in sizes of the cache; A's part of what a work-group needs, and B's.
@@ -55,7 +56,7 @@ class Memory(NamedTuple):
         of_a, of_b = along_n / (along_m + along_n), along_m / (along_m + along_n)
         again_of_a, again_of_b = of_a * _gone(down * each), of_b * _gone(across * each)
         first = (of_a - again_of_a) / across + (of_b - again_of_b) / down
-        return Memory(first, again_of_a, again_of_b, rows, room.multiprocessors)
+        return Memory(first, again_of_a, again_of_b, rows, min(work.block, across), room.multiprocessors)
 
     @property
     def alone(self) -> float:
@@ -71,15 +72,16 @@ class Memory(NamedTuple):
         """Whether work-groups with whole tiles side by side never wait, however many they are. Of a piece of A they ask
         once for each column that they are in, of one of B once for each row."""
         first = self.first * min(tiles / self.units, 1.0)
-        again = self.again_of_a * self.rows / self.units + self.again_of_b / min(self.rows, self.units)
+        again = self.again_of_a * self.rows / self.units + self.again_of_b * max(1 / self.rows, self.block / self.units)
         return first + again <= HIDDEN
 
     def waiting(self, busy: int, together: int) -> float:
         """The part of an iteration that waits: all of it if every multiprocessor has a work-group and none shares a
         piece. `busy` work-groups are in it at once, so many of these `together`: at one place of K, their tiles side by
         side."""
-        of_a, of_b = self.again_of_a / ceil_div(together, self.rows), self.again_of_b / min(together, self.rows)
-        asked = (self.first + of_a + of_b) * min(busy / self.units, 1.0)
+        across = max(min(together, self.block), ceil_div(together, self.rows))
+        down = min(ceil_div(together, self.block), self.rows)
+        asked = (self.first + self.again_of_a / across + self.again_of_b / down) * min(busy / self.units, 1.0)
         return max(asked - HIDDEN, 0.0) / (1 - HIDDEN)
 
     def cost_alone(self, cost: float, busy: Floats) -> Floats:
@@ -91,8 +93,9 @@ class Memory(NamedTuple):
     def cost_in_step(self, cost: float, busy: Floats, together: Floats) -> Floats:
         """The same if so many are `together`."""
         cost /= 1 - HIDDEN
-        of_a = cost * self.again_of_a / np.ceil(together / self.rows)
-        of_b = cost * self.again_of_b / np.minimum(together, self.rows)
+        across = np.maximum(np.minimum(together, self.block), np.ceil(together / self.rows))
+        down = np.minimum(np.ceil(together / self.block), self.rows)
+        of_a, of_b = cost * self.again_of_a / across, cost * self.again_of_b / down
         return np.maximum((of_a + of_b + cost * self.first) * busy - cost * HIDDEN, 0.0)
 
 

@@ -9,6 +9,9 @@ from enum import StrEnum
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div, iterations_of
 from tunesmith.records import Configuration
 
+MAPPING = "WorkGroupMapping"
+"""The parameter that says how wide the blocks are in which work-groups walk over tiles."""
+
 NONE_SPLIT = -1
 """What StreamKFullTiles is where not even the tiles beyond whole waves are split."""
 
@@ -29,13 +32,14 @@ def squarest(tiles: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A product in macro tiles: those of all `batch` matrices, `iterations` of `depth` steps along K each; `down` of
-    them along M, or as square as their number can be."""
+    them along M, or as square as their number can be. Work-groups walk over them in blocks as wide as `block`."""
 
     tiles: int
     iterations: int
     depth: int
     batch: int = 1
     down: int = 0
+    block: int = 1
 
     def __post_init__(self) -> None:
         if not self.down:
@@ -47,20 +51,29 @@ class Work:
         return self.iterations * self.depth
 
 
+def block_of(config: Configuration) -> int:
+    """How wide a configuration's blocks of tiles are; 1 where it says nothing, or nothing that makes sense."""
+    width = config.get(MAPPING, 1)
+    return width if isinstance(width, int) and width > 0 else 1
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A macro tile: elements of D along M and N, and steps along K of an iteration."""
+    """A macro tile: elements of D along M and N, and steps along K of an iteration. Of `block` tiles side by side along
+    N work-groups take one after the other, before those below (WorkGroupMapping)."""
 
     m: int
     n: int
     depth: int
+    block: int = field(default=1, compare=False)
 
     def __str__(self) -> str:
         return f"{self.m}x{self.n}x{self.depth}"
 
     def work(self, m: int, n: int, batch: int, k: int) -> Work:
         down = ceil_div(m, self.m)
-        return Work(down * ceil_div(n, self.n) * batch, iterations_of(k, self.depth), self.depth, batch, down)
+        tiles = down * ceil_div(n, self.n) * batch
+        return Work(tiles, iterations_of(k, self.depth), self.depth, batch, down, self.block)
 
 
 @dataclass(frozen=True, slots=True)

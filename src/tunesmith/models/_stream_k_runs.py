@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from ._stream_k_records import Choice, Room, Work
+from ._stream_k_records import Choice, Room, Tile, Work
 
 WHOLE = (4, 16, 64, 256)
 """Iterations of tiles that nobody shares."""
@@ -35,15 +35,17 @@ class Run:
     seconds: float
 
 
-def calibration_runs(room: Room, depth: int) -> list[tuple[Work, Choice]]:
-    """What to measure for a tile of that depth: no run twice, at most as many work-groups as there is room for, or as
-    the most parts of a tile where that is more."""
+def calibration_runs(room: Room, tile: Tile) -> list[tuple[Work, Choice]]:
+    """What to measure for a tile: no run twice, at most as many work-groups as there is room for, or as the most parts
+    of a tile where that is more."""
+    depth = tile.depth
     scale = max(1, USUAL_DEPTH // depth)
     every = [*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room)]
-    made = [(Work(tiles, iterations * scale, depth), choice) for tiles, iterations, choice in every]
+    made = [(tiles, iterations * scale, choice) for tiles, iterations, choice in every]
     longest = DEEPEST // depth
-    far = [(Work(tiles, min(long, longest), depth), choice) for tiles, long, choice in _beyond_the_cache(room)]
-    return list(dict.fromkeys(made + far))
+    far = [(tiles, min(long, longest), choice) for tiles, long, choice in _beyond_the_cache(room)]
+    planned = dict.fromkeys(made + far)
+    return [(Work(tiles, long, depth, block=tile.block), choice) for tiles, long, choice in planned]
 
 
 Planned = tuple[int, int, Choice]

@@ -15,7 +15,7 @@ from tunesmith.records import Configuration, thaw
 
 from ._stream_k_calibration import Calibration, Cost, Origin, Subject
 from ._stream_k_costs import COSTS
-from ._stream_k_records import Choice, Room, Tile, Work
+from ._stream_k_records import Choice, Room, Tile, Work, block_of
 from ._stream_k_runs import Run
 
 FORMAT = 1
@@ -149,7 +149,9 @@ def _calibration(node: Node) -> Calibration:
         _whole(device["occupancy"], "occupancy", 1),
         (along_m, along_n),
     )
-    tile = Tile(*(_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3)))
+    configuration = _configuration(fields["configuration"])
+    m, n, depth = (_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3))
+    tile = Tile(m, n, depth, block_of(configuration))
     words = (device["api"].word("api"), device["name"].word("name"), device["architecture"].word("architecture"))
     subject = Subject(*words, fields["kernel"].word("kernel"), fields["data-type"].word("data-type"), tile, room)
     made = fields["made"].fields("made", ("tunesmith", "date"))
@@ -157,7 +159,7 @@ def _calibration(node: Node) -> Calibration:
         driver=device["driver"].word("driver"),
         compiler=fields["compiler"].word("compiler"),
         problem_type=fields["problem-type"].word("problem-type"),
-        configuration=_configuration(fields["configuration"]),
+        configuration=configuration,
         tunesmith=made["tunesmith"].word("tunesmith"),
         date=made["date"].word("date"),
     )
@@ -170,7 +172,7 @@ def _calibration(node: Node) -> Calibration:
         tuple(_read_cost(costs[name], name) for name in COSTS),
         np.array(covariance) * _MICRO**2,
         _number(fields["scatter"], "scatter", least=0),
-        tuple(_read_run(item, tile.depth) for item in fields["runs"].sequence("runs")),
+        tuple(_read_run(item, tile) for item in fields["runs"].sequence("runs")),
     )
 
 
@@ -184,7 +186,7 @@ def _read_cost(node: Node, name: str) -> Cost:
     return Cost(**values)
 
 
-def _read_run(node: Node, depth: int) -> Run:
+def _read_run(node: Node, tile: Tile) -> Run:
     *whole, micro = _items(node, "a run", 7)
     tiles, down, iterations, grid, streamed, splits = (
         _whole(item, "a run", least) for item, least in zip(whole, (1, 1, 1, 1, 0, 1), strict=True)
@@ -194,7 +196,7 @@ def _read_run(node: Node, depth: int) -> Run:
         raise node.wrong(f"{streamed} streamed tiles of {tiles} in {splits} parts", _REMEDY)
     if tiles % down:
         raise node.wrong(f"{tiles} tiles, {down} of them along M, make no rectangle", _REMEDY)
-    return Run(Work(tiles, iterations, depth, down=down), Choice(grid, streamed, splits), seconds)
+    return Run(Work(tiles, iterations, tile.depth, 1, down, tile.block), Choice(grid, streamed, splits), seconds)
 
 
 def _items(node: Node, what: str, count: int) -> tuple[Node, ...]:

@@ -14,7 +14,7 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 from ._stream_k_costs import SPLITS
-from ._stream_k_records import Decision, Tile
+from ._stream_k_records import Decision, Tile, block_of
 from .stream_k import Calibrations, Override, Predictor, data_type_of
 from .stream_k_file import calibration_files, read
 
@@ -99,7 +99,8 @@ def tile_of(solution: Solution) -> Tile:
     """The macro tile of a solution of a tiled family, which says how deep it is in steps (DepthU) or in bytes."""
     derived = Configuration(KERNELS[solution.kernel].derived(solution.configuration))
     m, n = derived.integers("MacroTile")
+    block = block_of(solution.configuration)
     if "DepthU" in derived:
-        return Tile(m, n, derived.integer("DepthU"))
+        return Tile(m, n, derived.integer("DepthU"), block)
     element = np.dtype(DATA_TYPES[solution.type.fields.word("DataType")].dtype).itemsize
-    return Tile(m, n, derived.integer("DepthBytes") // element)
+    return Tile(m, n, derived.integer("DepthBytes") // element, block)

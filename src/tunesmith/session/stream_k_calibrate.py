@@ -146,7 +146,7 @@ class _Calibrator:
         self.observe(events.Said(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit"))
 
     def _runs(self, kernel: StreamKernel, subject: Subject, measure: RecordedMeasure) -> list[Run]:
-        planned = calibration_runs(subject.room, subject.tile.depth)
+        planned = calibration_runs(subject.room, subject.tile)
         capped = is_capped(self.room, self.outcome.target)
         cells: list[Cell] = [(kernel.configured(*one, capped), kernel.problem_of(one[0])) for one in planned]
         self.observe(events.BatchBegan(measure.purpose, len(cells), len(measure.lookup(cells, racing=False))))

@@ -101,7 +101,7 @@ def space_of(problem_type: ProblemType, target: Target | None) -> Space:
             SPLIT,
             replace(STREAM_GRID, values=(0, units // 2, units)),
             STREAM_FULL_TILES,
-            GROUP_MAPPING,
+            replace(GROUP_MAPPING, default=4),
             CLUSTER_SHAPE,
         )
     )
