@@ -101,8 +101,8 @@ def test_a_newer_calibration_takes_the_place_of_its_subjects_alone():
 # --- wrong ----------------------------------------------------------------------------------------------------------
 
 MISTAKES = [
-    ("tunesmith-stream-k: 1", "tunesmith-stream-k: 2", "format 2"),
-    ("tunesmith-stream-k: 1", "tunesmith-logic: 1", "tunesmith-logic"),
+    ("tunesmith-stream-k: 2", "tunesmith-stream-k: 1", "format 1"),
+    ("tunesmith-stream-k: 2", "tunesmith-logic: 2", "tunesmith-logic"),
     ("kernel: SomeGemm", "kernal: SomeGemm", "kernal"),
     ("multiprocessors: 132", "multiprocessors: 0", "multiprocessors cannot be 0"),
     ("occupancy: 2", "occupancy: two", "occupancy cannot be two"),

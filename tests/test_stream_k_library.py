@@ -80,7 +80,7 @@ def calibrated_on_this_device(peer: float = 1.0, **where):
     target = opencl_device().target
     subject = Subject.of(target, FAMILY.name, data_type_of(TYPE), TILE, where.get("room", room()))
     made = calibration(subject.room, subject, driver=target.driver)
-    return replace(made, costs=(*made.costs[:6], replace(made.costs[6], adjusted=peer), made.costs[7]))
+    return replace(made, costs=(*made.costs[:6], replace(made.costs[6], adjusted=peer), *made.costs[7:]))
 
 
 # --- decided --------------------------------------------------------------------------------------------------------

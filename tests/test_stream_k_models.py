@@ -186,11 +186,13 @@ def test_the_scan_is_the_model_on_every_choice(work, room, seed):
 @settings(deadline=None)
 @given(work=works, room=rooms, seed=st.integers(0, 99))
 def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
-    """Also not with more full waves than are looked at: the model has no use for a second one."""
+    """Also not with more full waves than are looked at: the model has no use for a second one. Whole tiles are launched
+    with a work-group each."""
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     choice, seconds = scan.best(work)
-    every = [Choice(grid) for grid in range(1, room.groups + 1)]
-    every += [one for full in range(5) for grid in range(1, room.groups + 1) for one in choices_on(work, grid, full)]
+    whole = Choice(min(max(work.tiles, 1), room.groups))
+    grids = [grid for grid in range(1, room.groups + 1) if work.tiles % grid]  # else shares are whole tiles, on fewer
+    every = [whole, *(one for full in range(5) for grid in grids for one in choices_on(work, grid, full))]
     every += [
         Choice(min(work.tiles * parts, room.groups), splits=parts) for parts in SPLITS if parts <= work.iterations
     ]
@@ -238,9 +240,9 @@ CACHED = Room(132, 1, (1920, 3840))
         (Work(144, 64, 64), Choice(132, streamed=144), 0.25),  # 0.6 of the cache are a column's: some of it is lost
         (Work(276, 4096, 64), Choice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
         (Work(66, 4096, 64), Choice(132, splits=2), 0),  # one turn
-        (Work(264, 4096, 64), Choice(132, splits=4), 0.64),  # eight turns: four side by side, in a column
-        (Work(264, 4096, 64, block=2), Choice(132, splits=4), 0.29),  # as a square, two share each piece
-        (Work(264, 4096, 64, block=4), Choice(132, splits=4), 0.29),  # in a row, four share the larger one
+        (Work(264, 4096, 64), Choice(132, splits=4), 0.58),  # eight turns: of 33 keep eight in step, in a column
+        (Work(264, 4096, 64, block=2), Choice(132, splits=4), 0.17),  # two columns of four
+        (Work(264, 4096, 64, block=4), Choice(132, splits=4), 0.05),  # and four of two
         (Work(132, 4096, 64, down=1, block=4), Choice(132), 0.05),  # one row of blocks is one row of tiles
     ],
 )
@@ -249,6 +251,23 @@ def test_who_finds_nothing_in_the_cache_waits_for_memory(work, choice, waits):
     schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
     found = Scan(only("misaligned"), CACHED).seconds(work, choice)
     assert found == pytest.approx(waits * schedule.busiest, abs=0.01 * schedule.busiest)
+
+
+@pytest.mark.parametrize(
+    ("work", "choice", "apart"),
+    [
+        (Work(264, 4096, 64), Choice(132, splits=4), 1),
+        (Work(33, 4096, 64), Choice(132, splits=4), 0),  # one turn
+        (Work(264, 16, 64), Choice(132, splits=4), 0),  # of operands that the cache holds
+        (Work(264, 4096, 64), Choice(132), 0),
+        (Work(144, 4096, 64), Choice(132, streamed=144), 0),
+    ],
+)
+def test_parts_of_k_lose_step_in_several_turns(work, choice, apart):
+    scan = Scan(only("apart"), CACHED)
+    schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
+    assert scan.seconds(work, choice) == pytest.approx(apart * schedule.busiest)
+    assert scan.splits(work)[SPLITS.index(4)][0] == scan.seconds(work, scan.split(work, 4))
 
 
 def test_split_k_collects_in_every_turn():
@@ -289,6 +308,14 @@ def test_about_forty_runs_of_whole_tiles(room):
     assert max(work.k for work, _ in calibration_runs(room, Tile(64, 64, 8))) == max(work.k for work, _ in runs)
 
 
+def test_what_split_k_costs_is_measured_where_there_is_split_k():
+    tile = Tile(256, 128, 64)
+    without, runs = calibration_runs(CACHED, tile), calibration_runs(CACHED, tile, SPLITS)
+    assert [run for run in runs if run not in without] == [run for run in runs if run[1].splits > 1]
+    assert all(work.tiles * choice.splits > choice.grid for work, choice in runs if choice.splits > 1)
+    assert (len(without), len(runs)) == (42, 46)
+
+
 def test_costs_are_not_negative_whatever_the_runs_say():
     random = np.random.default_rng(3)
     runs = [Run(run.work, run.choice, float(random.uniform(1e-6, 1e-3))) for run in runs_on(H200)]
@@ -299,7 +326,7 @@ def test_costs_are_not_negative_whatever_the_runs_say():
 
 
 def test_too_few_runs_are_no_fit():
-    with pytest.raises(ValueError, match="8 costs cannot be fitted to 7 runs"):
+    with pytest.raises(ValueError, match="9 costs cannot be fitted to 7 runs"):
         fit(runs_on(H200)[:7], H200, np.random.default_rng(0))
 
 

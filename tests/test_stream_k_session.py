@@ -277,7 +277,7 @@ def test_sizes_that_are_none_are_said(size):
 
 @pytest.mark.opencl
 def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch):
-    """Of eight runs, the fewest that can be fitted."""
+    """Of nine runs, the fewest that can be fitted."""
     opencl_device()
     monkeypatch.setattr(stream_k_calibrate, "calibration_runs", _few)
     out = tmp_path / "c.yaml"
@@ -287,11 +287,11 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
     assert printed["written"] == str(out)
     (made,) = printed["calibrations"]
     assert made["tile"] == [16, 16, 8]
-    assert made["runs"] == 8
+    assert made["runs"] == 9
 
 
-def _few(room, tile):
+def _few(room, tile, splits):
     from tunesmith.models.stream_k import calibration_runs
 
-    runs = [one for one in calibration_runs(room, tile) if one[0].iterations <= 48 * 8]
-    return runs[:: max(1, len(runs) // 8)][:8]
+    runs = [one for one in calibration_runs(room, tile, splits) if one[0].iterations <= 48 * 8]
+    return runs[:: max(1, len(runs) // 9)][:9]

@@ -239,7 +239,7 @@ def slower(factor, room=ROOM):
 
 def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right(tmp_path):
     old, other = calibration(ROOM, SUBJECT), calibration(Room(64))
-    old = replace(old, costs=(*old.costs[:6], replace(old.costs[6], adjusted=1.2e-6), old.costs[7]))
+    old = replace(old, costs=(*old.costs[:6], replace(old.costs[6], adjusted=1.2e-6), *old.costs[7:]))
     path = tmp_path / "calibration.yaml"
     asking = planner(known=Calibrated(old))
     made = refit(path, [old, other], SUBJECT, ORIGIN, slower(2.0), asking)

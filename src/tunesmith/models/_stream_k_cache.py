@@ -59,9 +59,14 @@ class Memory(NamedTuple):
         return Memory(first, again_of_a, again_of_b, rows, min(work.block, across), room.multiprocessors)
 
     @property
+    def again(self) -> float:
+        """What is fetched a second time, if each work-group is at a place of its own."""
+        return self.again_of_a + self.again_of_b
+
+    @property
     def alone(self) -> float:
-        """What is asked if each work-group is at a place of its own: it is never more."""
-        return self.first + self.again_of_a + self.again_of_b
+        """All that is asked then: it is never more."""
+        return self.first + self.again
 
     @property
     def keeps_up(self) -> bool:

@@ -1,15 +1,16 @@
 """What a launch costs, as a sum of counts times costs: the model that is calibrated, and the scan over all choices.
 
     t = start + L (iteration + busy min(1, g / P) + wave (ceil(g / P) - 1)) + tile (T - 1)
-        + partial [p > 1] + peer (p - 1) + misaligned W
+        + partial [p > 1] + peer (p - 1) + misaligned W + apart L U [several turns of split-K]
 
 for g work-groups on P multiprocessors. L are the iterations of the work-group that has most, T the tiles it begins, p
 the most work-groups that meet in one tile, in split-K in each turn again. Start, iteration, partial and peer are the
 terms of Osama and others (arXiv 2301.03598) and of Tensile's grid model; busy says that work-groups share the memory's
 bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a beginning and an end.
 
-Misaligned are W of the L iterations: those that wait for memory, since work-groups at different places of K
-find nothing of each other's in the cache (`_stream_k_cache.py`).
+Misaligned are W of the L iterations: those that wait for memory, since work-groups at different places of K find nothing
+of each other's in the cache (`_stream_k_cache.py`). Parts of K lose step over several turns, the more the shorter of
+bandwidth a kernel is; U is what everyone at a place of its own would fetch again, in parts of what all can ask for.
 
 Batch counts as tiles.
 """
@@ -37,16 +38,21 @@ COSTS = {
     "partial": "sums over part of a tile have to be written, and read again",
     "peer": "each further work-group whose sums make a tile",
     "misaligned": "an iteration that waits for memory: most do where everyone is at another place of K",
+    "apart": "what an iteration of split-K costs more in several turns, with operands beyond the cache",
 }
 """The terms of the model, in seconds."""
 
-START, ITERATION, BUSY, WAVE, TILE, PARTIAL, PEER, MISALIGNED = range(len(COSTS))
+START, ITERATION, BUSY, WAVE, TILE, PARTIAL, PEER, MISALIGNED, APART = range(len(COSTS))
 
 ROUNDING = 1e-9
 """Relative: a difference as small is none."""
 SPLITS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of K that split-K may have, where the kernel can."""
 
+
+LOST = 4
+"""In several turns of split-K, of so many work-groups at the same part of K one keeps step, or about. What fits 480
+products on an H200 (2026-11-22)."""
 
 Stretch = tuple[int, int, int]
 """Iterations of a work-group one after the other, the work-groups that are busy at the time, and how many of these are
@@ -63,6 +69,7 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
     collected = dealt if choice.splits > 1 else 1
     begun = dealt + (ceil_div(share, work.iterations) if aligned else ceil_div(share - 1, work.iterations) + 1)
     longest = schedule.busiest
+    memory = Memory.of(work, room)
     return np.array(
         (
             1.0,
@@ -72,7 +79,8 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
             max(begun - 1, 0),
             collected * (peers > 1),
             collected * (peers - 1),
-            _waits(Memory.of(work, room), _stretches(work, schedule)),
+            _waits(memory, _stretches(work, schedule)),
+            longest * memory.again if choice.splits > 1 and dealt > 1 else 0.0,
         ),
         np.float64,
     )
@@ -98,11 +106,10 @@ def _stretches(work: Work, schedule: Schedule) -> Iterator[Stretch]:
 
 
 def _turns(work: Work, parts: int, grid: int) -> Stretch:
-    """The stretch of split-K. Work-groups lose step from turn to turn: on an H200 (2026-11-22) about as many were
-    together as if each turn were a place of its own."""
+    """The stretch of split-K, all of whose work-groups keep step for one turn."""
     busy = min(work.tiles * parts, grid)
     turns = ceil_div(work.tiles * parts, grid)
-    return turns * ceil_div(work.iterations, parts), busy, max(1, busy // parts // turns)
+    return turns * ceil_div(work.iterations, parts), busy, max(1, busy // parts // (1 if turns == 1 else LOST))
 
 
 def _even_parts(schedule: Schedule) -> int:
@@ -188,7 +195,7 @@ class Scan:
         What is beyond whole waves gives every work-group as many iterations more whatever the number of full waves;
         with one at least, shares are longer than tiles, so that two at most meet in a tile.
         """
-        start, _, _, _, tile, partial, peer, _ = self._costs
+        start, _, _, _, tile, partial, peer, _, _ = self._costs
         grid, long, dealt, memory = self._grid, work.iterations, Dealt.of(work, self._grid), Memory.of(work, self.room)
         whole = self._iteration * long + tile
         # A share of more than one iteration ends in the tile after the one it begins in, unless shares are even.
@@ -229,9 +236,16 @@ class Scan:
         timed = [one for one in timed if one[0] < below]
         if not timed:
             return timed
-        memory, misaligned, groups = Memory.of(work, self.room), self._costs[MISALIGNED], self.room.groups
-        waited = [misaligned * _waits(memory, [_turns(work, parts, groups)]) for _, parts in timed]
-        return [(seconds + more, parts) for (seconds, parts), more in zip(timed, waited, strict=True)]
+        memory = Memory.of(work, self.room)
+        return [(seconds + self._beyond_the_cache(work, parts, memory), parts) for seconds, parts in timed]
+
+    def _beyond_the_cache(self, work: Work, parts: int, memory: Memory) -> float:
+        """What split-K waits for memory."""
+        stretch = _turns(work, parts, self.room.groups)
+        seconds = self._costs[MISALIGNED] * _waits(memory, [stretch])
+        if work.tiles * parts > self.room.groups:
+            seconds += self._costs[APART] * stretch[0] * memory.again
+        return seconds
 
     def split(self, work: Work, parts: int) -> Choice:
         return Choice(min(work.tiles * parts, self.room.groups), splits=parts)
@@ -241,22 +255,26 @@ class Scan:
         units, groups = work.tiles * parts, self.room.groups
         grid = units if units < groups else groups
         dealt = -(-units // grid)
-        start, _, _, _, tile, partial, peer, _ = self._costs
+        start, _, _, _, tile, partial, peer, _, _ = self._costs
         longest = -(-work.iterations // parts)
         collecting = partial + peer * (parts - 1)
         return start - tile + dealt * (longest * self._iterations[grid - 1] + tile + collecting)
 
+    def whole(self, work: Work) -> int:
+        """The column of whole tiles as they are launched: a work-group each, or as many as there is room for."""
+        return min(max(work.tiles, 1), self.room.groups) - 1
+
     def best(self, work: Work) -> tuple[Choice, float]:
         """The fastest of everything; of equals none split, then the fewest tiles on the smallest grid, then split-K."""
         table = self.table(work)
-        row, column = divmod(int(table.argmin()), self.room.groups)
-        whole = int(table[0].argmin())
+        streams, column = divmod(int(table[1:].argmin()), self.room.groups)
+        row, whole = streams + 1, self.whole(work)
         if table[0, whole] <= table[row, column] * (1 + ROUNDING):
             row, column = 0, whole
         choice, seconds = row_on(work, column + 1, row), float(table[row, column])
         below = seconds * (1 - ROUNDING)
-        split = min(self.splits(work, below), default=(math.inf, 0)) if work.tiles else (math.inf, 0)
-        return (self.split(work, split[1]), split[0]) if split[0] < below else (choice, seconds)
+        fastest, parts = min(self.splits(work, below), default=(math.inf, 0)) if work.tiles else (math.inf, 0)
+        return (self.split(work, parts), fastest) if fastest < below else (choice, seconds)
 
     def best_on(self, work: Work, grid: int | None, full_tiles: int | None) -> tuple[Choice, float]:
         """The fastest with this grid, or this number of full waves beside the remainder, or both."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
@@ -17,6 +17,8 @@ SHARED = (48, 192)
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 SKEWED = (16, 64)
 """Iterations of tiles over which shares run on."""
+TURNS = (2, 4)
+"""Parts of K, for a product that is several turns then."""
 BEYOND = (2, 4)
 """Times the cache that the operands of such tiles are, to see what it costs that it does not hold them."""
 DEEPEST = 1 << 17
@@ -35,15 +37,16 @@ class Run:
     seconds: float
 
 
-def calibration_runs(room: Room, tile: Tile) -> list[tuple[Work, Choice]]:
+def calibration_runs(room: Room, tile: Tile, splits: Collection[int] = ()) -> list[tuple[Work, Choice]]:
     """What to measure for a tile: no run twice, at most as many work-groups as there is room for, or as the most parts
-    of a tile where that is more."""
+    of a tile where that is more. `splits` are the parts of K that the kernel can have."""
     depth = tile.depth
     scale = max(1, USUAL_DEPTH // depth)
     every = [*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room)]
     made = [(tiles, iterations * scale, choice) for tiles, iterations, choice in every]
     longest = DEEPEST // depth
-    far = [(tiles, min(long, longest), choice) for tiles, long, choice in _beyond_the_cache(room)]
+    beyond = [*_beyond_the_cache(room), *_in_parts(room, splits)]
+    far = [(tiles, min(long, longest), choice) for tiles, long, choice in beyond]
     planned = dict.fromkeys(made + far)
     return [(Work(tiles, long, depth, block=tile.block), choice) for tiles, long, choice in planned]
 
@@ -94,10 +97,24 @@ def _skewed(room: Room) -> Iterator[Planned]:
 def _beyond_the_cache(room: Room) -> Iterator[Planned]:
     """Squares of about a third of a wave and of a wave and a half, every share at another place of K; and the second as
     whole tiles, which are all at the same."""
-    grid, (m, n) = room.multiprocessors, room.cached
-    for times in BEYOND if m and n else ():
+    grid = room.multiprocessors
+    for times in BEYOND if all(room.cached) else ():
         for side in (max(1, math.isqrt(grid // 3)), math.isqrt(3 * grid // 2)):
-            tiles = side * (side + 1)
-            iterations = ceil_div(times * m * n, (m + n) * side)
-            yield tiles, iterations + 1, Choice(grid, streamed=tiles)
-        yield tiles, iterations + 1, Choice(grid)
+            tiles, iterations = _square(room, side, times)
+            yield tiles, iterations, Choice(grid, streamed=tiles)
+        yield tiles, iterations, Choice(grid)
+
+
+def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
+    """The second of these squares in parts, several turns of them."""
+    for times in BEYOND if all(room.cached) else ():
+        tiles, iterations = _square(room, math.isqrt(3 * room.multiprocessors // 2), times)
+        for parts in TURNS:
+            if parts in splits:
+                yield tiles, iterations, Choice(min(tiles * parts, room.groups), splits=parts)
+
+
+def _square(room: Room, side: int, times: int) -> tuple[int, int]:
+    """So many tiles along M, one more along N, and their iterations: operands of `times` the size of the cache."""
+    m, n = room.cached
+    return side * (side + 1), ceil_div(times * m * n, (m + n) * side) + 1

@@ -107,7 +107,7 @@ class Calibrated(Model):
     def considered(self, work: Work) -> Iterator[Choice]:
         """The best choice of each kind: no tile split, the remainder, that and one full wave, and each split-K."""
         for row, seconds in enumerate(self._scan.table(work)):
-            place = int(seconds.argmin())
+            place = int(seconds.argmin()) if row else self._scan.whole(work)
             choice = row_on(work, place + 1, row)
             if seconds[place] < math.inf and (row == 0 or work.tiles % choice.grid):
                 yield choice

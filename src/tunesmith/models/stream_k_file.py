@@ -18,7 +18,7 @@ from ._stream_k_costs import COSTS
 from ._stream_k_records import Choice, Room, Tile, Work, block_of
 from ._stream_k_runs import Run
 
-FORMAT = 1
+FORMAT = 2
 """The number under `tunesmith-stream-k`, raised when an older tunesmith could not read the file."""
 
 _KEY = "tunesmith-stream-k"

@@ -24,7 +24,7 @@ from ._health import HealthWatch
 from ._judge import FamilyJudge
 from ._recorded import Ledger, RecordedMeasure, failed
 from ._run import CACHE, STORE
-from .stream_k_kernels import StreamKernel, TileFilter, asked, is_capped, languages, room_of
+from .stream_k_kernels import StreamKernel, TileFilter, asked, is_capped, languages, model_parts, room_of
 from .stream_k_runs import FirstRun, origin_of
 
 POLICY = Policy(noise=0.01, maximum_samples=60, sampling_seconds=0.2, warm_up_seconds=0.05)
@@ -146,8 +146,9 @@ class _Calibrator:
         self.observe(events.Said(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit"))
 
     def _runs(self, kernel: StreamKernel, subject: Subject, measure: RecordedMeasure) -> list[Run]:
-        planned = calibration_runs(subject.room, subject.tile)
-        capped = is_capped(self.room, self.outcome.target)
+        target = self.outcome.target
+        planned = calibration_runs(subject.room, subject.tile, model_parts(kernel, self.room, target))
+        capped = is_capped(self.room, target)
         cells: list[Cell] = [(kernel.configured(*one, capped), kernel.problem_of(one[0])) for one in planned]
         self.observe(events.BatchBegan(measure.purpose, len(cells), len(measure.lookup(cells, racing=False))))
         _screen(measure, cells)
@@ -156,7 +157,7 @@ class _Calibrator:
         for (work, choice), cell in zip(planned, cells, strict=True):
             measurement = known.get(cell)
             if measurement is None:
-                self.observe(events.Said(f"{cell[1]} does not fit on {self.outcome.target.name}"))
+                self.observe(events.Said(f"{cell[1]} does not fit on {target.name}"))
             elif measurement.estimate:
                 self.first.ran(measure, cell)
                 runs.append(Run(work, choice, measurement.estimate.seconds))
