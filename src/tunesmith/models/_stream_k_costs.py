@@ -8,9 +8,10 @@ the most work-groups that meet in one tile, in split-K in each turn again. Start
 terms of Osama and others (arXiv 2301.03598) and of Tensile's grid model; busy says that work-groups share the memory's
 bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a beginning and an end.
 
-Misaligned are W of the L iterations: those that wait for memory, since work-groups at different places of K find nothing
-of each other's in the cache (`_stream_k_cache.py`). Parts of K lose step over several turns, the more the shorter of
-bandwidth a kernel is; U is what everyone at a place of its own would fetch again, in parts of what all can ask for.
+Misaligned are W of the L iterations: those that wait for memory, since work-groups at different places of K find
+nothing of each other's in the cache (`_stream_k_cache.py`). Parts of K lose step over several turns, the more the
+shorter of bandwidth a kernel is; U is what everyone at a place of its own would fetch again, in parts of what all can
+ask for.
 
 Batch counts as tiles.
 """
