@@ -41,11 +41,11 @@ REPEATS = 50
 TILE = Tile(128, 128, 64)
 CACHED = 3840, 3840
 """Iterations of such a tile's pieces of A and of B that 60 MiB of cache hold, in 16 bits."""
-MADE_UP = (5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02
+MADE_UP = (5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02, 0.05)
 """Microseconds, in the order of the model's costs."""
 
 
-def main(, 0.05) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calibration", type=Path, help="what `tunesmith calibrate stream-k` wrote; its first entry")
     parser.add_argument("--units", type=int, default=132, help="compute units")
