@@ -15,7 +15,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.stream_k import Schedule
 from tunesmith.kernels.gemm.stream_k_tables import loads, peers
 from tunesmith.models import _stream_k_tensile as tensile
-from tunesmith.models._stream_k_costs import COSTS, PEER, SPLITS, TILE, Scan, choices_on, counts, row_on
+from tunesmith.models._stream_k_costs import AS_GOOD, COSTS, PEER, SPLITS, TILE, Scan, choices_on, counts, row_on
 from tunesmith.models._stream_k_fit import fit
 from tunesmith.models.stream_k import (
     Calibrated,
@@ -186,8 +186,8 @@ def test_the_scan_is_the_model_on_every_choice(work, room, seed):
 @settings(deadline=None)
 @given(work=works, room=rooms, seed=st.integers(0, 99))
 def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
-    """Also not with more full waves than are looked at: the model has no use for a second one. Whole tiles are launched
-    with a work-group each."""
+    """By more than what counts as equal; also not with more full waves than are looked at: the model has no use for a
+    second one. Whole tiles are launched with a work-group each."""
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     choice, seconds = scan.best(work)
     whole = Choice(min(max(work.tiles, 1), room.groups))
@@ -196,7 +196,8 @@ def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
     every += [
         Choice(min(work.tiles * parts, room.groups), splits=parts) for parts in SPLITS if parts <= work.iterations
     ]
-    assert seconds == pytest.approx(min(scan.seconds(work, one) for one in every))
+    least = min(scan.seconds(work, one) for one in every)
+    assert least * (1 - 1e-9) <= seconds <= least * (1 + AS_GOOD)
     assert scan.seconds(work, choice) == pytest.approx(seconds)
 
 
@@ -279,6 +280,11 @@ def test_split_k_collects_in_every_turn():
 def test_equals_go_to_what_splits_less():
     """All costs but iterations are nothing: 132 tiles on 132 work-groups are equally fast however they are cut."""
     assert Scan(only("iteration"), H200).best(Work(132, 16, 64))[0] == Choice(132)
+
+
+def test_of_grids_as_good_the_largest_is_taken():
+    """133 tiles of 64 iterations are 65 for whom has most, on 131 work-groups and on 132."""
+    assert Scan(only("iteration"), H200).best(Work(133, 64, 64)) == (Choice(132, streamed=1), 65)
 
 
 # --- the fit --------------------------------------------------------------------------------------------------------
