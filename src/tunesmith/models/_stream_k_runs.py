@@ -17,10 +17,10 @@ SHARED = (48, 192)
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 SKEWED = (16, 64)
 """Iterations of tiles over which shares run on."""
-TURNS = (2, 4)
-"""Parts of K, for a product that is several turns then."""
 BEYOND = (2, 4)
 """Times the cache that the operands of such tiles are, to see what it costs that it does not hold them."""
+IN_TURNS, FAR_BEYOND = (2, 4), 12
+"""Parts of K of a product that is many turns then, and times the cache that its operands are."""
 DEEPEST = 1 << 17
 """Steps along K: products that are deeper nobody has, and a large cache must not make a short run long."""
 
@@ -106,12 +106,11 @@ def _beyond_the_cache(room: Room) -> Iterator[Planned]:
 
 
 def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
-    """The second of these squares in parts, several turns of them."""
-    for times in BEYOND if all(room.cached) else ():
-        tiles, iterations = _square(room, math.isqrt(3 * room.multiprocessors // 2), times)
-        for parts in TURNS:
-            if parts in splits:
-                yield tiles, iterations, Choice(min(tiles * parts, room.groups), splits=parts)
+    """A square of about four waves in parts: many turns, and long ones, since it takes a while to lose step."""
+    for parts in IN_TURNS if all(room.cached) else ():
+        if parts in splits:
+            tiles, iterations = _square(room, math.isqrt(4 * room.multiprocessors), FAR_BEYOND)
+            yield tiles, iterations, Choice(min(tiles * parts, room.groups), splits=parts)
 
 
 def _square(room: Room, side: int, times: int) -> tuple[int, int]:
