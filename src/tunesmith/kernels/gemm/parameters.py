@@ -131,8 +131,8 @@ GROUP_MAPPING = Parameter(
     "WorkGroupMapping",
     1,
     (1, 2, 4, 8, 16, 32, 64),
-    "Work-groups walk over the tiles of D in blocks of this many tile columns, column by column inside a block, so "
-    "that neighbours in time share a tile of A. 1 walks down each column of tiles.",
+    "Work-groups walk over the tiles of D in blocks of this many tile columns, row by row inside a block, so that "
+    "neighbours in time share a tile of A. 1 walks down each column of tiles. With RowsAlong: M, rows are columns.",
     accepts="positive integer",
 )
 LDS_PAD = Parameter(
