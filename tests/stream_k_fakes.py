@@ -1,22 +1,32 @@
-"""Costs that are known, runs that they make, and a calibration from them."""
+"""Costs that are known, runs that they make, and a calibration from them; any work on any room."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import strategies as st
 
 from tunesmith.models._stream_k_costs import counts
-from tunesmith.models.stream_k import Calibration, Origin, Room, Run, Subject, Tile, calibration_runs
+from tunesmith.models.stream_k import Calibration, Origin, Room, Run, Subject, Tile, Work, calibration_runs
 from tunesmith.records import Configuration
 
 COSTLY = np.array([5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02, 0.03]) * 1e-6
 """Start, iteration, busy, wave, tile, partial, peer, misaligned, apart: about a 128 x 128 x 64 tile on a large GPU."""
 
 ORIGIN = Origin("1.0", "a compiler 1", "Cij_Aik_Bjk_SB", Configuration({"WorkGroup": (8, 8, 1)}), "0.1.0", "2026-11-01")
-
-
 TILE = Tile(128, 128, 64, block=4)
+H200, MI300X = Room(132), Room(304)
+
+works = st.builds(
+    Work,
+    tiles=st.integers(1, 90),
+    iterations=st.integers(1, 60),
+    depth=st.just(32),
+    down=st.integers(0, 90),
+    block=st.integers(1, 9),
+)
+rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from(((0, 0), (3, 1), (40, 90), (900, 999))))
 
 
 def runs_on(room: Room, noise: float = 0.0, tile: Tile = TILE) -> list[Run]:
