@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from tunesmith.models._stream_k_costs import counts
+from tunesmith.models._stream_k_costs import SPLITS, counts
 from tunesmith.models.stream_k import Calibration, Origin, Room, Run, Subject, Tile, Work, calibration_runs
 from tunesmith.records import Configuration
 
@@ -33,7 +33,7 @@ def runs_on(room: Room, noise: float = 0.0, tile: Tile = TILE) -> list[Run]:
     """What the known costs take, with relative noise."""
     random = np.random.default_rng(1)
     runs = []
-    for work, choice in calibration_runs(room, tile):
+    for work, choice in calibration_runs(room, tile, SPLITS):
         factor = 1 + noise * random.standard_normal()
         runs.append(Run(work, choice, float(counts(work, choice, room) @ COSTLY * factor)))
     return runs

@@ -109,6 +109,7 @@ MISTAKES = [
     ("tile: [128, 128, 64]", "tile: [128, 128]", "tile has 2 numbers"),
     ("start: {fitted", "begin: {fitted", "begin"),
     ("scatter: ", "scatter: -", "scatter cannot be -"),
+    ("WorkGroupMapping: 4", "WorkGroupMapping: 0", "WorkGroupMapping cannot be 0"),
     ("- [1, 1, 4, 1, 0, 1,", "- [1, 1, 4, 0, 0, 1,", "a run cannot be 0"),
     ("- [1, 1, 4, 1, 0, 1,", "- [1, 1, 4, 1, 3, 1,", "3 streamed tiles of 1"),
     ("- [1, 1, 4, 1, 0, 1,", "- [1, 2, 4, 1, 0, 1,", "1 tiles, 2 of them along M"),

@@ -118,6 +118,23 @@ def test_a_calibration_beside_the_logic_is_asked(folder):
 
 
 @pytest.mark.opencl
+def test_another_versions_calibration_is_passed_over_and_that_is_said(folder, monkeypatch):
+    """One that the environment names has to be read."""
+    other = folder / "stream_k.yaml"
+    other.write_text(dump([calibrated_on_this_device()]).replace("tunesmith-stream-k: 2", "tunesmith-stream-k: 1"))
+    with opened(folder, [], StreamKGrid=-1) as library, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        multiply(library, SIZES)
+    said = [str(one.message) for one in warned]
+    assert [sentence for sentence in said if sentence.startswith(f"{other}:") and "calibrate again" in sentence]
+    assert [sentence for sentence in said if sentence.startswith("nothing is calibrated for")]
+    monkeypatch.setenv(CALIBRATION, str(other))
+    refused = pytest.raises(UserError, match="format 1, this tunesmith reads 2")
+    with opened(folder, [], StreamKGrid=-1) as library, warnings.catch_warnings(action="ignore"), refused:
+        multiply(library, SIZES)
+
+
+@pytest.mark.opencl
 def test_a_calibration_that_a_variable_names_goes_before_it(folder, monkeypatch):
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()

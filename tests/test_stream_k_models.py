@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stream_k_fakes import H200, MI300X, calibration, rooms, works
 from tunesmith.devices.fake import fake_target
+from tunesmith.kernels import family_for
 from tunesmith.kernels.gemm.stream_k import Schedule
 from tunesmith.models import _stream_k_tensile as tensile
 from tunesmith.models._stream_k_costs import COSTS, Scan
@@ -30,6 +31,9 @@ from tunesmith.models.stream_k import (
     Tile,
     Work,
 )
+from tunesmith.models.stream_k_launch import tile_of
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Solution
 
 BIG = Tile(256, 256, 64)
 
@@ -205,6 +209,22 @@ def test_another_driver_is_said():
     known: Calibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
     assert isinstance(Calibrations([known], said.append).model(target, "FakeGemm", "s", tile, room), Calibrated)
     assert "driver 0.9, this is 1.0" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "block"),
+    [
+        ({"KernelLanguage": "CUDA", "MatrixInstruction": "wgmma"}, 4),
+        ({"KernelLanguage": "CUDA", "MatrixInstruction": "wgmma", "WorkGroupMapping": 8}, 8),
+        ({"KernelLanguage": "Triton", "Schedule": "StreamK"}, 1),
+    ],
+)
+def test_a_tile_knows_how_work_groups_walk(given, block):
+    kind = gemm_type("h", use_beta=False)
+    family = family_for("GEMM", Configuration(given))
+    config = family.space(kind).defaults | given
+    tile = tile_of(Solution(kind, family.name, config))
+    assert tile.block == tile.work(1000, 1000, 1, 1000).block == block
 
 
 def test_deciding_needs_no_scipy():

@@ -164,7 +164,7 @@ def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
     """Also where a work-group has several tiles, which are else launched with a work-group each."""
     (kernel,) = asked("s", TileFilter(64, 64), GPU)
     room = Room(16)
-    for work, choice in calibration_runs(room, kernel.tile):
+    for work, choice in calibration_runs(room, kernel.tile, ()):
         config = kernel.configured(work, choice, capped=True)
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
         plan = kernel.kernel.plan(config, kernel.problem_of(work), GPU)

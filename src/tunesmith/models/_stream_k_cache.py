@@ -56,7 +56,8 @@ class Memory(NamedTuple):
         of_a, of_b = along_n / (along_m + along_n), along_m / (along_m + along_n)
         again_of_a, again_of_b = of_a * _gone(down * each), of_b * _gone(across * each)
         first = (of_a - again_of_a) / across + (of_b - again_of_b) / down
-        return Memory(first, again_of_a, again_of_b, rows, min(work.block, across), room.multiprocessors)
+        block = min(work.block, ceil_div(across, work.batch))
+        return Memory(first, again_of_a, again_of_b, rows, block, room.multiprocessors)
 
     @property
     def again(self) -> float:
@@ -74,8 +75,8 @@ class Memory(NamedTuple):
         return self.alone <= HIDDEN
 
     def keeps_up_in_step(self, tiles: int) -> bool:
-        """Whether work-groups with whole tiles side by side never wait, however many they are. Of a piece of A they ask
-        once for each column that they are in, of one of B once for each row."""
+        """Whether work-groups with whole tiles side by side never wait, however many they are. They ask for a piece of
+        A once for each row that they are in, for one of B once for each column."""
         first = self.first * min(tiles / self.units, 1.0)
         again = self.again_of_a * self.rows / self.units + self.again_of_b * max(1 / self.rows, self.block / self.units)
         return first + again <= HIDDEN

@@ -9,9 +9,9 @@ terms of Osama and others (arXiv 2301.03598) and of Tensile's grid model; busy s
 bandwidth, wave that they share a multiprocessor, tile that a loop over tiles has a beginning and an end.
 
 Misaligned are W of the L iterations: those that wait for memory, since work-groups at different places of K find
-nothing of each other's in the cache (`_stream_k_cache.py`). Parts of K lose step over several turns, the more the
-shorter of bandwidth a kernel is; U is what everyone at a place of its own would fetch again, in parts of what all can
-ask for.
+nothing of each other's in the cache (`_stream_k_cache.py`). Parts of K lose step over several turns, how much
+depends on the kernel; U is what is fetched again where everyone is at a place of its own, in parts of what all can ask
+for.
 
 Batch counts as tiles.
 """
@@ -52,11 +52,9 @@ AS_GOOD = 0.01
 largest of them, in the mean of each of six lists of products."""
 SPLITS = (2, 3, 4, 6, 8, 12, 16)
 """Parts of K that split-K may have, where the kernel can."""
-
-
-LOST = 4
-"""In several turns of split-K, of so many work-groups at the same part of K one keeps step, or about. What fits 480
-products on an H200 (2026-11-22)."""
+IN_STEP = 1 / 4
+"""In several turns of split-K, of the work-groups at the same part of K those that are together still, or about. What
+fits 480 products on an H200 (2026-11-22)."""
 
 Stretch = tuple[int, int, int]
 """Iterations of a work-group one after the other, the work-groups that are busy at the time, and how many of these are
@@ -110,10 +108,10 @@ def _stretches(work: Work, schedule: Schedule) -> Iterator[Stretch]:
 
 
 def _turns(work: Work, parts: int, grid: int) -> Stretch:
-    """The stretch of split-K, all of whose work-groups keep step for one turn."""
+    """The stretch of split-K: in one turn all work-groups at the same part of K are together, in several fewer."""
     busy = min(work.tiles * parts, grid)
     turns = ceil_div(work.tiles * parts, grid)
-    return turns * ceil_div(work.iterations, parts), busy, max(1, busy // parts // (1 if turns == 1 else LOST))
+    return turns * ceil_div(work.iterations, parts), busy, max(1, int(busy // parts * (1 if turns == 1 else IN_STEP)))
 
 
 def _even_parts(schedule: Schedule) -> int:
@@ -241,10 +239,10 @@ class Scan:
         if not timed:
             return timed
         memory = Memory.of(work, self.room)
-        return [(seconds + self._beyond_the_cache(work, parts, memory), parts) for seconds, parts in timed]
+        return [(seconds + self._out_of_step(work, parts, memory), parts) for seconds, parts in timed]
 
-    def _beyond_the_cache(self, work: Work, parts: int, memory: Memory) -> float:
-        """What split-K waits for memory."""
+    def _out_of_step(self, work: Work, parts: int, memory: Memory) -> float:
+        """Seconds that split-K waits for memory, and loses in several turns."""
         stretch = _turns(work, parts, self.room.groups)
         seconds = self._costs[MISALIGNED] * _waits(memory, [stretch])
         if work.tiles * parts > self.room.groups:
@@ -264,26 +262,33 @@ class Scan:
         collecting = partial + peer * (parts - 1)
         return start - tile + dealt * (longest * self._iterations[grid - 1] + tile + collecting)
 
-    def whole(self, work: Work) -> int:
-        """The column of whole tiles as they are launched: a work-group each, or as many as there is room for."""
-        return min(max(work.tiles, 1), self.room.groups) - 1
+    def candidates(self, work: Work) -> list[tuple[float, int, int]]:
+        """Expected seconds, row and column of whole tiles as they are launched, a work-group each or as many as there
+        is room for; then of the remainder streamed, and of that with a wave, if there is such a thing, each on the
+        largest of the grids that are as good."""
+        table, column = self.table(work), min(max(work.tiles, 1), self.room.groups) - 1
+        found = [(float(table[0, column]), 0, column)]
+        for row in (1, 2):
+            seconds = table[row]
+            least = float(seconds.min())
+            if least < math.inf:
+                column = int((seconds <= least * (1 + AS_GOOD)).nonzero()[0][-1])
+                found.append((float(seconds[column]), row, column))
+        return found
 
     def best(self, work: Work) -> tuple[Choice, float]:
-        """The fastest of everything; of equals none split, then split tiles, then split-K. Of grids as good as the
-        best, the largest one, with the fewest split tiles."""
-        none, remainder, with_wave = table = self.table(work)
-        split = np.minimum(remainder, with_wave)
-        least, row, column = float(split.min()), 0, self.whole(work)
-        if none[column] > least * (1 + ROUNDING):
-            column = int((split <= least * (1 + AS_GOOD)).nonzero()[0][-1])
-            row = 1 if remainder[column] <= with_wave[column] else 2
-        choice, seconds = row_on(work, column + 1, row), float(table[row, column])
+        """The fastest candidate; of equals whole tiles, then the fewest split ones, then split-K."""
+        (seconds, row, column), *streamed = self.candidates(work)
+        for one in streamed:
+            if one[0] < seconds * (1 - ROUNDING):
+                seconds, row, column = one
         below = seconds * (1 - ROUNDING)
         fastest, parts = min(self.splits(work, below), default=(math.inf, 0)) if work.tiles else (math.inf, 0)
-        return (self.split(work, parts), fastest) if fastest < below else (choice, seconds)
+        return (self.split(work, parts), fastest) if fastest < below else (row_on(work, column + 1, row), seconds)
 
     def best_on(self, work: Work, grid: int | None, full_tiles: int | None) -> tuple[Choice, float]:
-        """The fastest with this grid, or this number of full waves beside the remainder, or both."""
+        """The fastest with this grid, or this number of full waves beside the remainder, or both: an override launches
+        just that, also whole tiles on fewer work-groups."""
         grids = range(1, self.room.groups + 1) if grid is None else (grid,)
         choices = [choice for one in grids for choice in choices_on(work, one, full_tiles)]
         timed = [(self.seconds(work, choice), place) for place, choice in enumerate(choices)]

@@ -9,9 +9,6 @@ from enum import StrEnum
 from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div, iterations_of
 from tunesmith.records import Configuration
 
-MAPPING = "WorkGroupMapping"
-"""The parameter that says how wide the blocks are in which work-groups walk over tiles."""
-
 NONE_SPLIT = -1
 """What StreamKFullTiles is where not even the tiles beyond whole waves are split."""
 
@@ -51,16 +48,11 @@ class Work:
         return self.iterations * self.depth
 
 
-def block_of(config: Configuration) -> int:
-    """How wide a configuration's blocks of tiles are; 1 where it says nothing, or nothing that makes sense."""
-    width = config.get(MAPPING, 1)
-    return width if isinstance(width, int) and width > 0 else 1
-
-
 @dataclass(frozen=True, slots=True)
 class Tile:
     """A macro tile: elements of D along M and N, and steps along K of an iteration. Of `block` tiles side by side along
-    N work-groups take one after the other, before those below (WorkGroupMapping)."""
+    N work-groups take one after the other, before those below (WorkGroupMapping). With RowsAlong: M it is the other way
+    round, which the models do not know."""
 
     m: int
     n: int

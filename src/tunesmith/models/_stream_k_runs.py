@@ -19,8 +19,10 @@ SKEWED = (16, 64)
 """Iterations of tiles over which shares run on."""
 BEYOND = (2, 4)
 """Times the cache that the operands of such tiles are, to see what it costs that it does not hold them."""
-IN_TURNS, FAR_BEYOND = (2, 4), 12
-"""Parts of K of a product that is many turns then, and times the cache that its operands are."""
+IN_TURNS = (2, 4)
+"""Parts of K of a product that is many turns then."""
+FAR_BEYOND = 12
+"""Times the cache that its operands are: in short turns nobody loses step."""
 DEEPEST = 1 << 17
 """Steps along K: products that are deeper nobody has, and a large cache must not make a short run long."""
 
@@ -37,7 +39,7 @@ class Run:
     seconds: float
 
 
-def calibration_runs(room: Room, tile: Tile, splits: Collection[int] = ()) -> list[tuple[Work, Choice]]:
+def calibration_runs(room: Room, tile: Tile, splits: Collection[int]) -> list[tuple[Work, Choice]]:
     """What to measure for a tile: no run twice, at most as many work-groups as there is room for, or as the most parts
     of a tile where that is more. `splits` are the parts of K that the kernel can have."""
     depth = tile.depth
@@ -106,10 +108,10 @@ def _beyond_the_cache(room: Room) -> Iterator[Planned]:
 
 
 def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
-    """A square of about four waves in parts: many turns, and long ones, since it takes a while to lose step."""
+    """A square of about four waves in parts: many turns, and long ones."""
     for parts in IN_TURNS if all(room.cached) else ():
         if parts in splits:
-            tiles, iterations = _square(room, math.isqrt(4 * room.multiprocessors), FAR_BEYOND)
+            tiles, iterations = _square(room, math.isqrt(4 * room.groups), FAR_BEYOND)
             yield tiles, iterations, Choice(min(tiles * parts, room.groups), splits=parts)
 
 

@@ -8,7 +8,6 @@ environment decides before any of them.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -106,11 +105,8 @@ class Calibrated(Model):
 
     def considered(self, work: Work) -> Iterator[Choice]:
         """The best choice of each kind: no tile split, the remainder, that and one full wave, and each split-K."""
-        for row, seconds in enumerate(self._scan.table(work)):
-            place = int(seconds.argmin()) if row else self._scan.whole(work)
-            choice = row_on(work, place + 1, row)
-            if seconds[place] < math.inf and (row == 0 or work.tiles % choice.grid):
-                yield choice
+        for _, row, column in self._scan.candidates(work):
+            yield row_on(work, column + 1, row)
         yield from (self._scan.split(work, parts) for _, parts in self._scan.splits(work))
 
 

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import yaml
 
+from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
 from tunesmith.problems import Node, read_yaml, shown
-from tunesmith.records import Configuration, thaw
+from tunesmith.records import Configuration, UserError, thaw
 
 from ._stream_k_calibration import Calibration, Cost, Origin, Subject
 from ._stream_k_costs import COSTS
-from ._stream_k_records import Choice, Room, Tile, Work, block_of
+from ._stream_k_records import Choice, Room, Tile, Work
 from ._stream_k_runs import Run
 
 FORMAT = 2
-"""The number under `tunesmith-stream-k`, raised when an older tunesmith could not read the file."""
+"""The number under `tunesmith-stream-k`, raised when one of two versions could not read what the other wrote."""
 
 _KEY = "tunesmith-stream-k"
 _NEEDED = (
@@ -52,6 +53,10 @@ calibrations:
 """
 
 
+class OtherFormatError(UserError):
+    """Another version's file."""
+
+
 def dump(calibrations: Iterable[Calibration]) -> str:
     """The text of a file; `read` gives the same calibrations back, to six digits."""
     return _HEAD + "".join(map(_entry, calibrations))
@@ -68,11 +73,14 @@ def _says_so(file: Path) -> bool:
 
 
 def read(path: Path) -> tuple[Calibration, ...]:
-    """The calibrations in a file. Raises UserError, with the line, for what is wrong in it."""
+    """The calibrations in a file. Raises UserError, with the line, for what is wrong in it; OtherFormatError for a file
+    of another version."""
     fields = read_yaml(path).fields("a calibration of stream-K", (_KEY, "calibrations"))
     version = fields[_KEY]
     if version.content != FORMAT:
-        raise version.wrong(f"format {shown(version.content)}, this tunesmith reads {FORMAT}", _REMEDY)
+        what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
+        remedy = "calibrate again into another file, and copy what a person had adjusted"
+        raise OtherFormatError(version.place, what, remedy)
     found = tuple(map(_calibration, fields["calibrations"].sequence("calibrations")))
     seen: set[Subject] = set()
     for node, one in zip(fields["calibrations"].sequence("calibrations"), found, strict=True):
@@ -149,9 +157,11 @@ def _calibration(node: Node) -> Calibration:
         _whole(device["occupancy"], "occupancy", 1),
         (along_m, along_n),
     )
-    configuration = _configuration(fields["configuration"])
+    configuration = fields["configuration"].mapping("configuration")
+    mapping = configuration.get(GROUP_MAPPING.name)
+    block = _whole(mapping, GROUP_MAPPING.name, 1) if mapping else 1
     m, n, depth = (_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3))
-    tile = Tile(m, n, depth, block_of(configuration))
+    tile = Tile(m, n, depth, block)
     words = (device["api"].word("api"), device["name"].word("name"), device["architecture"].word("architecture"))
     subject = Subject(*words, fields["kernel"].word("kernel"), fields["data-type"].word("data-type"), tile, room)
     made = fields["made"].fields("made", ("tunesmith", "date"))
@@ -159,7 +169,7 @@ def _calibration(node: Node) -> Calibration:
         driver=device["driver"].word("driver"),
         compiler=fields["compiler"].word("compiler"),
         problem_type=fields["problem-type"].word("problem-type"),
-        configuration=configuration,
+        configuration=Configuration({name: value.plain(name) for name, value in configuration.items()}),
         tunesmith=made["tunesmith"].word("tunesmith"),
         date=made["date"].word("date"),
     )
@@ -174,10 +184,6 @@ def _calibration(node: Node) -> Calibration:
         _number(fields["scatter"], "scatter", least=0),
         tuple(_read_run(item, tile) for item in fields["runs"].sequence("runs")),
     )
-
-
-def _configuration(node: Node) -> Configuration:
-    return Configuration({name: value.plain(name) for name, value in node.mapping("configuration").items()})
 
 
 def _read_cost(node: Node, name: str) -> Cost:

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.kernels import KERNELS
+from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 from ._stream_k_costs import SPLITS
-from ._stream_k_records import Decision, Tile, block_of
-from .stream_k import Calibrations, Override, Predictor, data_type_of
-from .stream_k_file import calibration_files, read
+from ._stream_k_records import Decision, Tile
+from .stream_k import Calibration, Calibrations, Override, Predictor, data_type_of
+from .stream_k_file import OtherFormatError, calibration_files, read
 
 GRID, FULL_TILES, SPLIT = "StreamKGrid", "StreamKFullTiles", "GlobalSplitU"
 """The parameters that a decision sets."""
@@ -55,14 +56,20 @@ class Deciding:
     ) -> Deciding:
         """With the calibrations in these folders and in the file that the environment names, and with its overrides.
 
-        `say` hears once why one has to make do. Raises UserError for files and variables that mean nothing.
+        `say` hears once why one has to make do, also without a file of the folders that another version wrote. Raises
+        UserError for files and variables that mean nothing.
         """
         override = Override.of(environment)
-        files = [file for place in dict.fromkeys(places) for file in calibration_files(place)]
+        known: list[Calibration] = []
+        for file in (file for place in dict.fromkeys(places) for file in calibration_files(place)):
+            try:
+                known += read(file)
+            except OtherFormatError as error:
+                say(str(error))
         if named := environment.get(CALIBRATION, "").strip():
-            files.append(Path(named))
+            known += read(Path(named))
         # Of two of the same device, kernel and tile, the last one counts.
-        return Deciding(target, Calibrations([one for file in files for one in read(file)], say), override)
+        return Deciding(target, Calibrations(known, say), override)
 
     def _solutions(self, solution: Solution, problem: Problem) -> tuple[Solution, ...]:
         """The solution as it is to be launched, then, for where that cannot run, with whole tiles. What a variable of
@@ -99,7 +106,8 @@ def tile_of(solution: Solution) -> Tile:
     """The macro tile of a solution of a tiled family, which says how deep it is in steps (DepthU) or in bytes."""
     derived = Configuration(KERNELS[solution.kernel].derived(solution.configuration))
     m, n = derived.integers("MacroTile")
-    block = block_of(solution.configuration)
+    config = solution.configuration
+    block = config.integer(GROUP_MAPPING.name) if GROUP_MAPPING.name in config else 1
     if "DepthU" in derived:
         return Tile(m, n, derived.integer("DepthU"), block)
     element = np.dtype(DATA_TYPES[solution.type.fields.word("DataType")].dtype).itemsize

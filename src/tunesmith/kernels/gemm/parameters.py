@@ -132,7 +132,7 @@ GROUP_MAPPING = Parameter(
     1,
     (1, 2, 4, 8, 16, 32, 64),
     "Work-groups walk over the tiles of D in blocks of this many tile columns, row by row inside a block, so that "
-    "neighbours in time share a tile of A. 1 walks down each column of tiles. With RowsAlong: M, rows are columns.",
+    "neighbours in time share a tile of A. 1 walks down each column of tiles.",
     accepts="positive integer",
 )
 LDS_PAD = Parameter(

@@ -80,6 +80,13 @@ SPLIT = replace(
     "first part adds them in order.",
     when=When.LAUNCH,
 )
+MAPPING = replace(
+    GROUP_MAPPING,
+    default=4,
+    doc="Work-groups walk over the tiles of D in blocks of this many tile columns, row by row inside a block; with "
+    "RowsAlong: M in blocks of so many tile rows, column by column. With 1 they lose step where columns, or rows, of "
+    "tiles are long.",
+)
 
 
 def space_of(problem_type: ProblemType, target: Target | None) -> Space:
@@ -101,7 +108,7 @@ def space_of(problem_type: ProblemType, target: Target | None) -> Space:
             SPLIT,
             replace(STREAM_GRID, values=(0, units // 2, units)),
             STREAM_FULL_TILES,
-            replace(GROUP_MAPPING, default=4),
+            MAPPING,
             CLUSTER_SHAPE,
         )
     )
