@@ -208,7 +208,8 @@ def test_a_fit_finds_the_costs_that_made_the_runs(room):
 
 @pytest.mark.parametrize("room", [H200, Room(132, 2), MI300X], ids=str)
 def test_about_forty_runs_of_whole_tiles(room):
-    runs = calibration_runs(room, Tile(128, 128, 64), SPLITS)
+    runs = calibration_runs(room, Tile(128, 128, 64, block=4), SPLITS)
+    assert {work.block for work, _ in runs} == {4}
     assert 30 <= len(runs) <= 45
     assert len(set(runs)) == len(runs)
     assert max(choice.grid for _, choice in runs) <= room.groups

@@ -291,7 +291,8 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
 
 
 def _few(room, tile, splits):
-    from tunesmith.models.stream_k import calibration_runs
+    from tunesmith.models.stream_k import SPLITS, calibration_runs
 
+    assert splits == SPLITS, "the family has split-K"
     runs = [one for one in calibration_runs(room, tile, splits) if one[0].iterations <= 48 * 8]
     return runs[:: max(1, len(runs) // 9)][:9]
