@@ -15,7 +15,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import family_for
 from tunesmith.kernels.gemm.stream_k import Schedule
 from tunesmith.models import _stream_k_tensile as tensile
-from tunesmith.models._stream_k_costs import COSTS, Scan
+from tunesmith.models._stream_k_costs import COSTS, SPLITS, Scan
 from tunesmith.models.stream_k import (
     Calibrated,
     Calibration,
@@ -167,6 +167,15 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
             assert parameters["StreamKGrid"] == 0
         case Mode.DATA_PARALLEL:
             assert set(parameters.values()) == {0, 1}
+
+
+def test_what_is_chosen_is_the_fastest_of_each_kind():
+    model, work = Calibrated(calibration(H200)), Work(140, 256, 64)
+    considered = list(model.considered(work))
+    assert [one.mode for one in considered] == [Mode.DATA_PARALLEL, *[Mode.STREAM_K] * 2, *[Mode.SPLIT_K] * len(SPLITS)]
+    assert considered[0] == Choice(132)
+    assert [one.streamed // one.grid for one in considered[1:3]] == [0, 1]
+    assert model.choose(work) == min(considered, key=lambda one: model.expect(work, one)[0])
 
 
 def test_batch_counts_as_tiles():
