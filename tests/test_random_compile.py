@@ -24,9 +24,11 @@ from tunesmith.problems.random import random_type
 from tunesmith.records import Binary, LaunchShape, Measurement, UserError
 from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.session.frame import events
-from tunesmith.session.random.compile import CompileOutcome, compile_random
+from tunesmith.session.frame.outputs import CACHE
+from tunesmith.session.frame.record import Outcome as Done
+from tunesmith.session.random.compile import CompilePlan, compile_random
+from tunesmith.session.random.plan import POLICY, tune_random
 from tunesmith.session.random.task import RandomTask, configuration_of
-from tunesmith.session.random.tune import POLICY, tune_random
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.nvrtc import NvrtcToolchain
 
@@ -45,7 +47,7 @@ def no_process(self: Spawner, module: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> CompileOutcome:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Done[CompilePlan]:
     """Two generators, their default block of 256 beside two others."""
     toolchain("CUDA")
     return compile_random(TASK, tmp_path_factory.mktemp("run"), "sm_90")
@@ -54,8 +56,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> CompileOutcome:
 # --- what is compiled ------------------------------------------------------------------------------------------------
 
 
-def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled: CompileOutcome) -> None:
-    made = {program.name: (program.rejection and program.rejection.reason) for program in compiled.programs}
+def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled: Done[CompilePlan]) -> None:
+    made = {program.name: (program.rejection and program.rejection.reason) for program in compiled.plan.programs}
     assert made == {
         "philox4_32_10_uniform_float_t64": None,
         "philox4_32_10_uniform_float_t256": None,
@@ -64,14 +66,14 @@ def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled
         "mt19937_uniform_float_t256": None,
         "mt19937_uniform_float_t1024": "local memory",
     }
-    for program in compiled.programs:
+    for program in compiled.plan.programs:
         entries = {"initialise", "generate"} if program.generator == "mt19937" else {"generate"}
         assert {fact.entry for fact in program.facts} == (set() if program.rejection else entries)
         assert all(fact.registers for fact in program.facts)
-    assert len(list((compiled.folder / "binaries").iterdir())) == 5
+    assert len(list((compiled.folder / CACHE / "binaries").iterdir())) == 5
 
 
-def test_a_device_of_the_architecture_finds_every_program(compiled: CompileOutcome, monkeypatch) -> None:
+def test_a_device_of_the_architecture_finds_every_program(compiled: Done[CompilePlan], monkeypatch) -> None:
     """With the modules that its bench would ask for, made from its own target; and without a process to compile in."""
     monkeypatch.setattr(Spawner, "start", no_process)
     family, modules = KERNELS["CudaRandom"], []
@@ -79,42 +81,46 @@ def test_a_device_of_the_architecture_finds_every_program(compiled: CompileOutco
         kind = random_type(generator, "uniform", "float", dynamic=True)
         for block in blocks:
             modules += family.modules(configuration_of(kind, LaunchShape(block, 528), H200), kind)
-    with Bench(H200, POLICY, compiled.folder) as bench:
+    with Bench(H200, POLICY, compiled.folder / CACHE) as bench:
         made = list(bench.compile(modules))
     assert len(made) == len(modules) == 5
     assert all(one.found and isinstance(one.made, Binary) for one in made)
-    facts = {fact for program in compiled.programs for fact in program.facts}
+    facts = {fact for program in compiled.plan.programs for fact in program.facts}
     assert {fact for one in made for fact in one.made.facts} == facts
 
 
-def test_the_same_command_compiles_nothing_again(compiled: CompileOutcome, monkeypatch) -> None:
+def test_the_same_command_compiles_nothing_again(compiled: Done[CompilePlan], monkeypatch) -> None:
     monkeypatch.setattr(Spawner, "start", no_process)
-    again = compile_random(TASK, compiled.folder.parent, "sm_90")
-    assert [replace(program, found=False) for program in again.programs] == compiled.programs
-    assert {program.found for program in again.programs if not program.rejection} == {True}
+    again = compile_random(TASK, compiled.folder, "sm_90")
+    assert [replace(program, found=False) for program in again.plan.programs] == compiled.plan.programs
+    assert {program.found for program in again.plan.programs if not program.rejection} == {True}
 
 
-def test_another_architecture_and_another_compiler_have_their_own(compiled: CompileOutcome, monkeypatch) -> None:
+def test_another_architecture_and_another_compiler_have_their_own(compiled: Done[CompilePlan], monkeypatch) -> None:
     kind = random_type("philox4_32_10", "uniform", "float")
     (module,) = KERNELS["CudaRandom"].modules(configuration_of(kind, LaunchShape(64, 32), H200), kind)
-    assert Shelf(compiled.folder, H200).find(module)
-    assert Shelf(compiled.folder, replace(H200, name="another", compute_units=1, driver="13.9")).find(module)
-    assert not Shelf(compiled.folder, replace(H200, architecture="sm_80")).find(module)
+    assert Shelf(compiled.folder / CACHE, H200).find(module)
+    assert Shelf(compiled.folder / CACHE, replace(H200, name="another", compute_units=1, driver="13.9")).find(module)
+    assert not Shelf(compiled.folder / CACHE, replace(H200, architecture="sm_80")).find(module)
     monkeypatch.setattr(NvrtcToolchain, "version", lambda *_: "NVRTC 99")
-    assert not Shelf(compiled.folder, H200).find(module)
+    assert not Shelf(compiled.folder / CACHE, H200).find(module)
 
 
 def test_names_pick_programs(tmp_path: Path) -> None:
     toolchain("CUDA")
     outcome = compile_random(replace(TASK, pattern="philox.*_t64_"), tmp_path, "sm_90")
-    assert [program.name for program in outcome.programs] == ["philox4_32_10_uniform_float_t64"]
+    assert [program.name for program in outcome.plan.programs] == ["philox4_32_10_uniform_float_t64"]
 
 
 def test_too_many_registers_for_a_block_are_named(tmp_path: Path, monkeypatch) -> None:
     toolchain("CUDA")
     monkeypatch.setattr(random_family, "REGISTERS_PER_BLOCK", 1024 * 16)
     outcome = compile_random(replace(TASK, generators=("philox4_32_10",)), tmp_path, "sm_90")
-    assert [program.rejection and program.rejection.reason for program in outcome.programs] == [None, None, "registers"]
+    assert [program.rejection and program.rejection.reason for program in outcome.plan.programs] == [
+        None,
+        None,
+        "registers",
+    ]
     document = random_compiled.document(outcome)
     assert document["generators"][0]["rejected"] == {"registers": 1}  # type: ignore[index]
     assert document["look_at"] == []

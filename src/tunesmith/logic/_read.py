@@ -20,7 +20,18 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REMEDY = "give a file that `tunesmith tune` wrote, or tune again"
 _LARGEST = 2**63 - 1
 
-TOP_KEYS = ("tunesmith-logic", "origin", "problem-type", "solutions", "fallback", "exact", "rest", "regret")
+TOP_KEYS = (
+    "tunesmith-logic",
+    "unfinished",
+    "origin",
+    "problem-type",
+    "solutions",
+    "fallback",
+    "exact",
+    "rest",
+    "regret",
+)
+OPTIONAL_KEYS = ("unfinished", "rest", "regret")
 ORIGIN_KEYS = ("api", "device", "kind", "architecture", "driver", "toolchain", "tunesmith", "date")
 TYPE_KEYS = ("operation", "name", "indices", "fields")
 SOLUTION_KEYS = ("index", "name", "kernel", "configuration")
@@ -140,7 +151,7 @@ def _document(top: _Node) -> Document:
     if version != FORMAT:
         what = f"is format {version}, this tunesmith reads {FORMAT}"
         raise _MalformedError((TOP_KEYS[0],), what, "use the tunesmith that wrote it, or tune again")
-    parts = top.fields(TOP_KEYS, optional=("regret", "rest"))
+    parts = top.fields(TOP_KEYS, OPTIONAL_KEYS)
     if "rest" in parts and parts["rest"].value != REST:
         raise _MalformedError(("rest",), f"expected {REST}")
     problem_type = _problem_type(parts["problem-type"])
@@ -157,6 +168,7 @@ def _document(top: _Node) -> Document:
         rows=rows,
         fallback=parts["fallback"].whole(0, len(solutions) - 1),
         regret=_regret(parts["regret"]) if "regret" in parts and parts["regret"].value is not None else None,
+        unfinished=parts["unfinished"].text() if "unfinished" in parts else "",
     )
 
 

@@ -17,6 +17,7 @@ from ._read import ORIGIN_KEYS, REST
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _COMMENTS = {
+    "unfinished": "The run that wrote this was stopped; the same command goes on.",
     "solutions": "Only what is chosen for some size, and the fallback.",
     "fallback": "For sizes at which nothing else is legal: ran at the most sizes, best geometric mean.",
     "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, GFLOP/s,"
@@ -36,6 +37,7 @@ def dump(document: Document) -> str:
     kind = document.problem_type
     sections: dict[str, object] = {
         "tunesmith-logic": FORMAT,
+        **({"unfinished": document.unfinished} if document.unfinished else {}),
         "origin": {key: getattr(document.origin, key) for key in ORIGIN_KEYS},
         "problem-type": {
             "operation": kind.operation,

@@ -107,6 +107,17 @@ class Store:
                 found.update((row["key"], _codec.measurement_of(row)) for row in rows)
         return found
 
+    def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
+        """Everything that is there of these keys, by key and round; a key that nothing is known of has no rounds."""
+        found: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
+        wanted = list(found)
+        for start in range(0, len(wanted), CHUNK):
+            rows = self._rows(select(measurements).where(measurements.c.key.in_(wanted[start : start + CHUNK])))
+            with self._database.decoding():
+                for row in rows:
+                    found[row["key"]][row["round"]] = _codec.measurement_of(row)
+        return found
+
     def entries(
         self, problem_type: str = "", round_prefix: str = "", outcomes: Collection[Outcome] = ()
     ) -> Iterator[Entry]:
