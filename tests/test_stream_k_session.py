@@ -286,7 +286,7 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
     done = command("calibrate", "stream-k", "s", "--tile", "16x16x8", "-o", out, "--device", "OpenCL", "--json")
     assert done.exit_code in (0, 1)
     printed = json.loads(done.stdout)
-    assert printed["written"] == str(out)
+    assert printed["written"] == [str(out)]
     (made,) = printed["calibrations"]
     assert made["tile"] == [16, 16, 8]
     assert made["runs"] == 9

@@ -246,6 +246,7 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
     asking = planner(known=Calibrated(old))
     made = refit(path, [old, other], SUBJECT, ORIGIN, slower(2.0), asking)
     assert made.before is old
+    path.write_text(made.text)
     after, kept = read(path)
     assert kept.subject == other.subject
     assert after.adjusted == {"peer": pytest.approx(1.2e-6)}
@@ -258,6 +259,7 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
 def test_without_a_calibration_a_refit_makes_the_first_one(tmp_path):
     made = refit(tmp_path / "c.yaml", (), SUBJECT, ORIGIN, slower(1.0), planner(known=Calibrated(calibration(ROOM))))
     assert made.before is None
+    made.path.write_text(made.text)
     assert read(tmp_path / "c.yaml")[0].subject == SUBJECT
     few = slower(1.0)[:1]
     with pytest.raises(ValueError, match="cannot be fitted"):

@@ -19,7 +19,7 @@ from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
-from .rows import REJECTED, Tuned
+from .rows import Tuned
 from .task import PortBlasTask
 from .transposition import VENDOR, Transposition
 
@@ -103,12 +103,8 @@ class PortBlasPlan(Plan):
             yield Output(Path(HEADER), partial(write_atomically, text=text))
 
     def remarks(self) -> Iterator[str]:
-        """What should have run and did not; what was rejected is no failure."""
-        for place, one in enumerate(self.tuned):
-            for reason, count, example in one.failures():
-                if not reason.startswith(REJECTED):
-                    yield f"{one.name}: {reason} ({count}), first {example}"
-            if one.winner is None and place < self._settled:
+        for one in self.tuned[: self._settled]:
+            if one.winner is None:
                 yield f"{one.name}: nothing ran"
 
 
