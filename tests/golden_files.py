@@ -39,18 +39,24 @@ VARYING_TEXT = (
     r'(?<=^    "host_name": )".*"(?=,$)',
     r'(?<=^    "num_cpus": )\d+(?=,$)',
     r'(?<=^    "load_avg": )\[[^\]]*\]',
+    r"(?<=relative error )[\d.e+-]+",
+    r"(?<=Error: )[\d.e+-]+",
+    r"(?<= is )-?[\d.]+, expected -?[\d.]+ within [\d.e+-]+",
 )
-"""Of files: dates, our version, and the host that wrote them."""
+"""Of files and documents: dates, our version, the host that wrote them, and how exact its libraries are."""
 
-ONLY_DIGESTS = (".cl", ".svg")
-"""Kinds of files that are long: recorded as SHA-256."""
+ONLY_DIGESTS, DIGESTS = (".cl",), "digests.txt"
+"""Kinds of files that are long, recorded as SHA-256, and where these are."""
 
 NOT_RECORDED = re.compile(r"(.*/)?(cache|calibration\.runs)/.*|.*\.sqlite(-wal|-shm)?")
 """Stores and what compilers keep."""
 
 FITTED = {"stream_k_calibrate": 1e-3, "stream_k_sweep": 1e-3}
 """Commands that solve least squares, whose last digits depend on the libraries of the host: how much numbers of
-theirs may differ, relative. All else is the same to the byte."""
+theirs may differ, relative."""
+
+ROUNDING = 1e-12
+"""How much any number may: NumPy's last digit is not the same in all its versions. All else is the same to the byte."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -73,7 +79,7 @@ def left(folder: Path) -> dict[str, str]:
         for name, path in kept.items()
         if path.suffix in ONLY_DIGESTS
     ]
-    return {**texts, **({"digests.txt": "".join(digests)} if digests else {})}
+    return {**texts, **({DIGESTS: "".join(digests)} if digests else {})}
 
 
 def differences(command: str, made: dict[str, str], known: dict[str, str]) -> Iterator[str]:
@@ -82,15 +88,16 @@ def differences(command: str, made: dict[str, str], known: dict[str, str]) -> It
     yield from (f"{name} is new" for name in made if name not in known)
     for name in made.keys() & known.keys():
         lines, were = made[name].splitlines(), known[name].splitlines()
+        tolerance = 0.0 if name == DIGESTS else FITTED.get(command, ROUNDING)
         if len(lines) != len(were):
             yield f"{name} has {len(lines)} lines, had {len(were)}"
         for number, (line, was) in enumerate(zip(lines, were, strict=False), start=1):
-            if line != was and not _same_numbers(line, was, FITTED.get(command, 0.0)):
+            if line != was and not _same_numbers(line, was, tolerance):
                 yield f"{name}:{number}: {line.strip()} (was: {was.strip()})"
 
 
 def _same_numbers(line: str, was: str, tolerance: float) -> bool:
-    if not tolerance or _NUMBER.sub("#", line) != _NUMBER.sub("#", was):
+    if _NUMBER.sub("#", line) != _NUMBER.sub("#", was):
         return False
     pairs = zip(_NUMBER.findall(line), _NUMBER.findall(was), strict=True)
     return all(math.isclose(float(a), float(b), rel_tol=tolerance) for a, b in pairs)
@@ -100,11 +107,9 @@ def _steady(name: str, text: str, folder: Path) -> str:
     package = Path(tunesmith.__file__).parent
     for path, word in ((folder, "RUN"), (TESTS, "TESTS"), (package, "TUNESMITH")):
         text = text.replace(str(path), word)
-    if "/" not in name:
-        return json.dumps(_steady_document(json.loads(text)), indent=1) + "\n"
     for pattern in VARYING_TEXT:
         text = re.sub(pattern, VARIES, text, flags=re.MULTILINE)
-    return text
+    return text if "/" in name else json.dumps(_steady_document(json.loads(text)), indent=1) + "\n"
 
 
 def _steady_document(value: Any, key: str = "") -> Any:
