@@ -16,6 +16,10 @@ TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 CELLS_FILE = GOLDEN / "cells.json"
 COMMANDS_FOLDER = GOLDEN / "commands"
+EARLIER = GOLDEN / "run_917448c"
+"""Folders of runs that this commit left: `tune`, `portblas`, `portblas_guided`."""
+STEP_ENDS = EARLIER / "steps.json"
+"""By step of `tune`, in order: the id of the last measurement that its store had when the step ended."""
 
 VARIES = "varies"
 
@@ -72,7 +76,7 @@ def left(folder: Path) -> dict[str, str]:
     named = {str(path.relative_to(folder)): path for path in sorted(paths)}
     kept = {name: path for name, path in named.items() if not NOT_RECORDED.fullmatch(name)}
     texts = {
-        name: _steady(name, path.read_text(), folder) for name, path in kept.items() if path.suffix not in ONLY_DIGESTS
+        name: steady(name, path.read_text(), folder) for name, path in kept.items() if path.suffix not in ONLY_DIGESTS
     }
     digests = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
@@ -103,7 +107,8 @@ def _same_numbers(line: str, was: str, tolerance: float) -> bool:
     return all(math.isclose(float(a), float(b), rel_tol=tolerance) for a, b in pairs)
 
 
-def _steady(name: str, text: str, folder: Path) -> str:
+def steady(name: str, text: str, folder: Path) -> str:
+    """The text of a file in a folder, or of a document beside `out`, with what varies replaced."""
     package = Path(tunesmith.__file__).parent
     for path, word in ((folder, "RUN"), (TESTS, "TESTS"), (package, "TUNESMITH")):
         text = text.replace(str(path), word)

@@ -20,6 +20,7 @@ from tunesmith.cli._app import app
 from tunesmith.models.stream_k import Room, Subject, Tile
 from tunesmith.models.stream_k_file import dump
 from tunesmith.report import portblas_outcome
+from tunesmith.session.portblas_tune import PortBlasOutcome
 from tuning_runs import FAKE
 
 DEVICE = ("--device", "fake:GPU:8")
@@ -137,11 +138,15 @@ def tuned_with_failures(folder: Path) -> None:
     invoke(folder, *select, 24, 16, 30, "--type", "Cij_Aik_Bjk_SB", name="select_near")
 
 
+def portblas_outcome_in(out: Path, guided: bool) -> PortBlasOutcome:
+    task = fake(listed=(*TILES[:: 1 if guided else 4], faulty("wrong value")), guided=guided)
+    with compilers_named("BLAS"):
+        return tune_like_portblas(task, out)
+
+
 def portblas_on_fake(guided: bool) -> Run:
     def run(folder: Path) -> None:
-        task = fake(listed=(*TILES[:: 1 if guided else 4], faulty("wrong value")), guided=guided)
-        with compilers_named("BLAS"):
-            outcome = tune_like_portblas(task, folder / "out")
+        outcome = portblas_outcome_in(folder / "out", guided)
         document(folder, "tune", portblas_outcome.document(outcome), int(bool(outcome.look_at)))
 
     return run
