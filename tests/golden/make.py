@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from golden_cells import CELLS
 from golden_files import CELLS_FILE, COMMANDS_FOLDER, EARLIER, FILES, STEP_ENDS, dump_store, left, pack, record
 from golden_runs import COMMANDS, portblas_outcome_in
-from tunesmith import session
+from tunesmith.session.frame import events
+from tunesmith.session.tune import tune
 from tunesmith.store import FILE_NAME
 from tuning_runs import FAKE
 
@@ -62,11 +63,11 @@ def _tuned(out: Path) -> dict[str, int]:
     ends = {}
 
     def observe(event: object) -> None:
-        if isinstance(event, session.events.StepEnded):
+        if isinstance(event, events.StepEnded):
             with sqlite3.connect(out / FILE_NAME) as connection:
                 ((ends[event.result.name],),) = connection.execute("SELECT max(id) FROM measurements")
 
-    session.tune(EARLIER / "tuning.yaml", out, device="fake:GPU:8", observe=observe)
+    tune(EARLIER / "tuning.yaml", out, device="fake:GPU:8", observe=observe)
     return ends
 
 

@@ -120,7 +120,7 @@ class CalibrationPlan(Plan):
         subject = Subject.of(self.target, kernel.kernel.name, kernel.data_type, kernel.tile, self.room)
         measure = run.measure(kernel.type)
         measure.purpose = str(subject)
-        runs = self._runs(run, kernel, measure)
+        runs = self._runs(run, kernel, subject, measure)
         try:
             made = Calibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
         except ValueError as error:
@@ -129,9 +129,9 @@ class CalibrationPlan(Plan):
         self._fitted.append(made)
         run.say(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit")
 
-    def _runs(self, run: Run, kernel: StreamKernel, measure: RecordedMeasure) -> list[TimedRun]:
+    def _runs(self, run: Run, kernel: StreamKernel, subject: Subject, measure: RecordedMeasure) -> list[TimedRun]:
         """Every run once, problem by problem, so that a problem's inputs and reference are made once."""
-        planned = calibration_runs(self.room, kernel.tile, model_parts(kernel, self.room, self.target))
+        planned = calibration_runs(subject.room, subject.tile, model_parts(kernel, self.room, self.target))
         capped = is_capped(self.room, self.target)
         cells: list[Cell] = [(kernel.configured(*one, capped), kernel.problem_of(one[0])) for one in planned]
         with run.batch(measure.purpose, len(cells)):
