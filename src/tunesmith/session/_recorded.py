@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ from tunesmith.records import (
     Problem,
     Rejection,
 )
-from tunesmith.store import FULL, RACE, RECHECK, Entry, Store, measurement_key
+from tunesmith.store import FULL, RACE, RECHECK, Entry, Store, confirm_round, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
@@ -213,7 +212,7 @@ class RecordedMeasure:
 
     def _interleave(self, cells: Sequence[Cell]) -> dict[Cell, Measurement]:
         by_key = {self.key(cell): cell for cell in cells}
-        round_ = "confirm/" + hashlib.sha256("".join(sorted(by_key)).encode()).hexdigest()[:16]
+        round_ = confirm_round(by_key)
         found = self.store.find(by_key, round_)
         self._begin(len(by_key), len(found))
         if len(found) == len(by_key):
