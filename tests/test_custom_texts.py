@@ -19,8 +19,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tunesmith
 from described import EXAMPLES, STENCIL, edited, type_of
 from library_fakes import TYPES
+from library_fakes import logic as gemm_logic
 from tunesmith.kernels.custom import CustomKernel
 from tunesmith.logic import Document, Logic, Named, Origin, Row, dump, write_logic
 from tunesmith.problems import OPERATIONS
@@ -177,7 +179,7 @@ def test_a_logic_holds_its_kernels_files_as_they_are(copied: Path, tmp_path: Pat
 
 CHOOSES = """
 import sys, tunesmith
-with tunesmith.load(sys.stdin.read(), device="fake") as library:
+with tunesmith.load(sys.stdin.read()) as library:
     print(library.says(64, 64).solution.configuration["KernelLanguage"], library.says(60, 70).rule)
 """
 
@@ -271,3 +273,15 @@ def test_a_logic_of_an_earlier_version_is_refused_with_a_remedy(copied: Path, tm
     path.write_text(yaml.safe_dump(raw, sort_keys=False))
     with pytest.raises(UserError, match=r"old\.yaml:\d+: .*kept the path of this kernel, and not its text; tune again"):
         Logic.load(path)
+
+
+def test_a_damaged_logic_sinks_alone(copied: Path, tmp_path: Path) -> None:
+    write_logic(gemm_logic(TYPES[0]).document, tmp_path / "gemm.yaml")
+    path = tmp_path / "stencil5.yaml"
+    write_logic(document_of(type_of(copied)), path)
+    path.write_text(path.read_text().replace("0.25f", "0.26f", 1))
+    with pytest.warns(UserWarning, match=r"stencil5\.yaml:\d+: .*fit their Digest.*; its problem type is left out"):
+        library = tunesmith.load(tmp_path)
+    assert library.says(8, 8, 8).solution.type == TYPES[0]
+    with pytest.raises(UserError, match="fit their Digest"):
+        tunesmith.load(path)
