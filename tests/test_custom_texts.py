@@ -264,15 +264,24 @@ def test_where_the_path_is_not_known_there_is_no_former_form(copied: Path, tmp_p
     assert OPERATIONS["GEMM"].former(Problem(TYPES[0], (8, 8, 8))) == ()
 
 
-def test_a_logic_of_an_earlier_version_is_refused_with_a_remedy(copied: Path, tmp_path: Path) -> None:
+def test_a_logic_of_an_earlier_version_serves_while_the_files_lie_there_unchanged(copied: Path, tmp_path: Path) -> None:
     new, old = type_of(copied), former_problem(copied, (5, 7)).type
     raw = yaml.safe_load(dump(document_of(new)))
     raw["problem-type"]["fields"] = dict(old.fields)
     del raw["texts"]
     path = tmp_path / "old.yaml"
     path.write_text(yaml.safe_dump(raw, sort_keys=False))
-    with pytest.raises(UserError, match=r"old\.yaml:\d+: .*kept the path of this kernel, and not its text; tune again"):
+    edited(copied.with_name("custom_stencil.cl"), "0.25f", "0.26f")
+    with pytest.raises(UserError, match=r"old\.yaml:\d+: .*has changed; tune again"):
         Logic.load(path)
+    edited(copied.with_name("custom_stencil.cl"), "0.26f", "0.25f")
+    copied.rename(copied.with_suffix(".moved"))
+    with pytest.raises(UserError, match=r"old\.yaml:\d+: .*custom_stencil\.yaml cannot be read"):
+        Logic.load(path)
+    copied.with_suffix(".moved").rename(copied)
+    kind = Logic.load(path).document.problem_type
+    assert kind == old
+    assert CustomKernel().space(kind) == CustomKernel().space(new)
 
 
 def test_a_damaged_logic_sinks_alone(copied: Path, tmp_path: Path) -> None:

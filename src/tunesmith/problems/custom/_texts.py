@@ -39,7 +39,8 @@ def read_type(operation: str, path: Path, place: str) -> ProblemType:
 def description_of(problem_type: ProblemType) -> Description:
     """The description in a type's fields, which no file has to be there for.
 
-    Raises UserError for fields that are not as `read_type` made them.
+    Raises UserError for fields that are not as `read_type` made them. Those of earlier versions name a file, which must
+    be there unchanged.
     """
     return _described(problem_type, _FILES.get(str(problem_type.fields.get("Digest"))))
 
@@ -64,10 +65,12 @@ def _described(problem_type: ProblemType, path: Path | None) -> Description:
     """`path` is only what messages name; without it they name the plain file."""
     fields = problem_type.fields
     file = path or Path(str(fields.get("Kernel", problem_type.name)))
-    remedy = "tune again: what was measured is found again, where the kernel lies where it did"
-    if "Hash" in fields:
-        raise UserError(str(file), "an earlier tunesmith kept the path of this kernel, and not its text", remedy)
     remedy = "take the file as tunesmith wrote it, or tune again"
+    if "Hash" in fields:
+        today = read_type(problem_type.operation, file, str(file))
+        if former_types(today) != (problem_type,):
+            raise UserError(str(file), "the kernel, a source or its reference has changed", "tune again")
+        return description_of(today)
 
     def held(part: str, _file: str = "", place: str = str(file)) -> str:
         text = fields.get(part)
