@@ -183,3 +183,44 @@ def test_the_logic_alone_answers_in_a_new_process(logic: Path) -> None:
 @pytest.mark.slow
 def test_the_logic_alone_answers_in_a_new_process_on_a_gpu(cuda_logic: Path) -> None:
     assert printed(SELECTS, cuda_logic) == "exact nearest CustomCuda\n"
+
+
+LAUNCHES = """
+import sys
+import numpy as np
+import tunesmith
+
+x = np.random.default_rng(1).uniform(-4, 4, (200, 500)).astype(np.float32)
+with tunesmith.load(sys.argv[1]) as library:
+    y = library.launch("softmax", x=x)
+powers = np.exp(x.astype(float))
+print(y.shape, y.dtype, np.abs(y * powers.sum(axis=1, keepdims=True) / powers - 1).max() < 1e-5)
+"""
+LAUNCHES_ON_GPU = """
+import sys
+import torch
+import tunesmith
+
+x = torch.rand(200, 500, device="cuda") * 8 - 4
+library = tunesmith.load(sys.argv[1])
+y = library.launch("softmax", x=x)
+right = torch.softmax(x.double(), dim=1)
+print(tuple(y.shape), y.dtype, bool(((y / right - 1).abs() < 1e-5).all()))
+"""
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+@pytest.mark.xfail(reason="launch is merged later", strict=True)
+def test_a_program_of_ten_lines_launches_it_on_numpys_arrays(logic: Path) -> None:
+    assert LAUNCHES.strip().count("\n") < 10
+    assert printed(LAUNCHES, logic) == "(200, 500) float32 True\n"
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.xfail(reason="launch is merged later", strict=True)
+def test_a_program_of_ten_lines_launches_it_on_tensors(cuda_logic: Path) -> None:
+    pytest.importorskip("torch")
+    assert LAUNCHES_ON_GPU.strip().count("\n") < 10
+    assert printed(LAUNCHES_ON_GPU, cuda_logic) == "(200, 500) torch.float32 True\n"
