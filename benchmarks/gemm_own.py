@@ -19,8 +19,8 @@ from tunesmith.records import Estimate, Outcome, Problem, Solution, UserError, s
 from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.tune.file import policy_of, ready
 from tunesmith.session.frame.outputs import CACHE
+from tunesmith.session.tune.file import policy_of, ready
 from tunesmith.store import FILE_NAME, Entry, Store
 
 EXPLORED = "exhaustive"

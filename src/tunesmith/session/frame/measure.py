@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ from tunesmith.records import (
     Problem,
     Rejection,
 )
-from tunesmith.store import FULL, RACE, RECHECK, Entry, Store, measurement_key
+from tunesmith.store import FULL, RACE, RECHECK, Entry, Renewed, Store, confirm_round, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
@@ -153,25 +152,40 @@ class RecordedMeasure:
     def key(self, cell: Cell) -> str:
         """The store's key of a cell."""
         if cell not in self._keys:
-            config, problem = cell
-            family, solution, target = self.oracle.family(config), self.oracle.launched(*cell), self.oracle.target
-            self._keys[cell] = measurement_key(
-                target=target,
-                toolchain=self.toolchain(config),
-                identity=self.oracle.identity(solution.configuration),
-                plan_digest=family.plan(solution.configuration, problem, target).digest(),
-                problem=problem,
-                policy=self.policy.key(),
-            )
+            self._keys[cell] = self._key(cell, cell[1])
         return self._keys[cell]
+
+    def _key(self, cell: Cell, written: Problem) -> str:
+        """A cell's key with its problem written in this form."""
+        config, problem = cell
+        family, solution, target = self.oracle.family(config), self.oracle.launched(*cell), self.oracle.target
+        return measurement_key(
+            target=target,
+            toolchain=self.toolchain(config),
+            identity=self.oracle.identity(solution.configuration),
+            plan_digest=family.plan(solution.configuration, problem, target).digest(),
+            problem=written,
+            policy=self.policy.key(),
+        )
 
     def toolchain(self, config: Configuration) -> str:
         return TOOLCHAINS[self.oracle.family(config).language].version(self.oracle.target)
 
     def _recall(self, cells: Iterable[Cell]) -> None:
-        missing = dict.fromkeys(key for cell in cells if (key := self.key(cell)) not in self._remembered)
+        missing = {key: cell for cell in cells if (key := self.key(cell)) not in self._remembered}
         if missing:
+            self._carry_over(missing.values())
             self._remembered |= self.store.rounds(missing)
+
+    def _carry_over(self, cells: Iterable[Cell]) -> None:
+        """Bring what earlier versions measured of these cells under the keys of today."""
+        renewed = {
+            self._key(cell, former): Renewed(self.key(cell), self.oracle.launched(*cell), cell[1])
+            for cell in cells
+            for former in self._operation.former(cell[1])
+        }
+        if renewed:
+            self.store.carry_over(renewed)
 
     def _with_rounds(self, cell: Cell, first: Measurement, rounds: int) -> Measurement:
         later = (self.rounds(cell).get(round_) for round_ in _repetitions(rounds))
@@ -223,7 +237,7 @@ class RecordedMeasure:
 
     def _interleave(self, cells: Sequence[Cell]) -> dict[Cell, Measurement]:
         by_key = {self.key(cell): cell for cell in cells}
-        round_ = "confirm/" + hashlib.sha256("".join(sorted(by_key)).encode()).hexdigest()[:16]
+        round_ = confirm_round(by_key)
         self._recall(cells)
         ordered = list(by_key.values())
         known = sum(round_ in self.rounds(cell) for cell in ordered)

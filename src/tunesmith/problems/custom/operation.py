@@ -1,29 +1,29 @@
-"""The user's own computation: what its description says about sizes, arrays and the reference."""
+"""What a description says about sizes, arrays and the reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
+from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._keys import unknown_key
+from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
-from ._base import Array, Expected, Operation
-from ._custom_reference import call_reference
-from ._keys import unknown_key
-from .custom_description import FLOATS, ArrayArgument, Description, describe
+from ._reference import call_reference
+from ._texts import description_of, former_types, read_type
+from .description import FLOATS, ArrayArgument
 
 _SMALL = 64
 
 
 class CustomOperation(Operation):
-    """A type is a description's absolute path with a hash of the description, its sources and its reference.
+    """A type holds the texts of the description, its sources and its reference, with their digest.
 
-    So a worker process can load it again, nothing measured before a change is taken for what holds after it, and a
-    change in the middle of a run is noticed.
+    So neither a worker process nor a logic that is shipped needs a file, nothing measured before a change is taken for
+    what holds after it, and a run goes on with the texts that it began with.
     """
 
     name = "Custom"
@@ -35,10 +35,13 @@ class CustomOperation(Operation):
         named = fields.get("Kernel")
         if not isinstance(named, str) or "\0" in named:
             raise UserError(place("Kernel"), "no Kernel is named", "give the file that describes it: Kernel: my.yaml")
-        path = (folder / str(fields["Kernel"])).resolve()
-        description = describe(path, place("Kernel"))
-        identity = Configuration({"Kernel": str(path), "Hash": description.digest})
-        return ProblemType(self.name, description.name, description.sizes, identity)
+        return read_type(self.name, (folder / named).resolve(), place("Kernel"))
+
+    def validate(self, problem_type: ProblemType) -> None:
+        description_of(problem_type)
+
+    def former(self, problem: Problem) -> tuple[Problem, ...]:
+        return tuple(replace(problem, type=kind) for kind in former_types(problem.type))
 
     def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
         return problem_type.indices
@@ -104,22 +107,8 @@ class CustomOperation(Operation):
         )
 
 
-def description_of(problem_type: ProblemType) -> Description:
-    """The description that a type was made from; UserError when its files have changed or gone since."""
-    fields = problem_type.fields
-    return _load(Path(fields.word("Kernel")), fields.word("Hash"))
-
-
 def sizes_of(problem: Problem) -> dict[str, Value]:
     return dict(zip(problem.type.indices, problem.sizes, strict=True))
-
-
-@cache
-def _load(path: Path, digest: str) -> Description:
-    description = describe(path, str(path))
-    if description.digest != digest:
-        raise UserError(str(path), "the kernel, a source or its reference has changed", "start the command again")
-    return description
 
 
 def _shape(array: ArrayArgument, sizes: Mapping[str, Value]) -> tuple[int, ...]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
+import linecache
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.problems._base import Array
 from tunesmith.records import UserError, Value
 
-from ._base import Array
-from .custom_description import FLOATS, ArrayArgument, Description
+from .description import FLOATS, ArrayArgument, Description
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
@@ -38,7 +39,7 @@ def call_reference(
     UserError, at the place of the key `Reference`, for whatever is wrong with the function.
     """
     name = description.reference_function
-    function = _function(description.reference_file, name, description.reference.place)
+    function = _function(description.reference_file, description.reference_text, name, description.reference.place)
     try:
         results = function(dict(sizes), dict(arrays))
     except Exception as error:
@@ -82,14 +83,15 @@ def _integers(description: Description, output: ArrayArgument, value: NDArray[An
 
 
 @cache
-def _function(file: Path, name: str, place: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
+def _function(file: Path, text: str, name: str, place: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
+    """A function of the text. Tracebacks show the text's lines; `__file__` is there where the file's path is known."""
     remedy = "mend the file, or name another with Reference: file.py:function"
-    spec = importlib.util.spec_from_file_location(f"tunesmith_reference_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise UserError(place, f"{file} is no Python file", remedy)
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(f"tunesmith_reference_{file.stem}")
+    if file.is_absolute():
+        module.__file__ = str(file)
+    linecache.cache[str(file)] = len(text), None, text.splitlines(keepends=True), str(file)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, str(file), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         raise UserError(place, f"{file} cannot be imported: {type(error).__name__}: {error}", remedy) from error
     function = getattr(module, name, None)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tunesmith.problems._yaml import Node, parse_yaml
 from tunesmith.records import UserError, Value
 from tunesmith.spaces.expressions import Expression
 
-from ._yaml import Node, parse_yaml
+TextOf = Callable[[str, str, str], str]
+"""The text of a file that a description names: its part (a language, or Reference), its name, and where it is named."""
 
 LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize")
 """What constraints and launches may name beside sizes and parameters: properties of the device."""
@@ -88,15 +89,15 @@ class Source:
 class Description:
     """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
 
-    `sources` holds one for each of its languages; `reference` says `file.py:function`. `digest` is of the description
-    with all these files.
+    `path` is absolute where this process read the file; else it is the file's plain name, and only messages use it.
+    `sources` holds one for each of its languages; `reference` says `file.py:function`.
     """
 
     path: Path
-    digest: str
     name: str
     sources: Mapping[str, Source]
     reference: Node
+    reference_text: str
     entry: str
     sizes: tuple[str, ...]
     parameters: tuple[DescribedParameter, ...]
@@ -123,9 +124,8 @@ class Description:
         return self.reference.word("Reference").rpartition(":")[2]
 
 
-def describe(path: Path, place: str) -> Description:
-    """Read the description that `place` names; raises UserError with the line of whatever is wrong with it."""
-    text = _text(path, place)
+def describe(path: Path, text: str, text_of: TextOf) -> Description:
+    """What a description says; raises UserError with the line of `path` that holds whatever is wrong with it."""
     fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
     sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
     parameters = _parameters(fields.get("Parameters"))
@@ -138,15 +138,13 @@ def describe(path: Path, place: str) -> Description:
     if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
         raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
     arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
-    sources = _sources(fields, path.parent)
     reference = _reference(fields["Reference"])
-    reference_text = _text(path.parent / reference.word("Reference").rpartition(":")[0], reference.place)
     description = Description(
         path=path,
-        digest=_digest(text, *(source.text for source in sources.values()), reference_text),
         name=_new_name(fields["Name"], "Name"),
-        sources=sources,
+        sources=_sources(fields, text_of),
         reference=reference,
+        reference_text=text_of("Reference", reference.word("Reference").rpartition(":")[0], reference.place),
         entry=_new_name(fields["Entry"], "Entry"),
         sizes=sizes,
         parameters=parameters,
@@ -164,18 +162,7 @@ def describe(path: Path, place: str) -> Description:
     return description
 
 
-def _text(path: Path, place: str) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
-
-
-def _digest(*texts: str) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
-def _sources(fields: Mapping[str, Node], folder: Path) -> dict[str, Source]:
+def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
     """What `Source` names, by language: one file, in the `Language` given, or a mapping of languages to files."""
     named = fields["Source"]
     if isinstance(named.content, dict):
@@ -192,7 +179,7 @@ def _sources(fields: Mapping[str, Node], folder: Path) -> dict[str, Source]:
         files = {language: named}
     options = _options(fields.get("Options"), tuple(files))
     return {
-        language: Source(_text(folder / file.word("Source"), file.place), options[language])
+        language: Source(text_of(language, file.word("Source"), file.place), options[language])
         for language, file in files.items()
     }
 
