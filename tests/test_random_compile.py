@@ -11,16 +11,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from bench_jobs import GPU, QUICK, job
+from bench_jobs import GPU, QUICK, batch, job
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench import Bench, Compiled
+from tunesmith.bench import Bench, Compiled, Job
 from tunesmith.bench._process import Spawner
 from tunesmith.cli._app import app
 from tunesmith.devices import absent_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
-from tunesmith.records import Binary, LaunchShape, Measurement, UserError
+from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
 from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.session import events
 from tunesmith.session.random_compile import CompileOutcome, compile_random
@@ -209,19 +209,23 @@ def kept(monkeypatch) -> None:
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
+def modules_of(asked: Job) -> tuple[Module, ...]:
+    return KERNELS[asked.solution.kernel].modules(asked.solution.configuration, asked.problem.type)
+
+
 def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path: Path, monkeypatch) -> None:
     jobs = [job(LoopUnroll=unroll) for unroll in (8, 16)]
     with Bench(GPU, QUICK, tmp_path) as bench:
-        assert all(measurement.ok for _, measurement in bench.run([jobs], racing=False))
+        assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
     seen: list[object] = []
     with Bench(GPU, QUICK, tmp_path, seen.append) as bench:
-        assert all(measurement.ok for _, measurement in bench.run([jobs], racing=False))
+        assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
     built = [event for event in seen if isinstance(event, Compiled)]
     assert [event.seconds for event in built] == [0.0, 0.0]
 
 
 def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
-    broken = job(fault="compile error").modules
+    broken = modules_of(job(fault="compile error"))
     for _ in range(2):
         with Bench(GPU, QUICK, tmp_path) as bench:
             (one,) = bench.compile(broken)
@@ -230,7 +234,7 @@ def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
 
 
 def test_a_damaged_binary_is_compiled_again(kept, tmp_path: Path) -> None:
-    modules = job(LoopUnroll=8).modules
+    modules = modules_of(job(LoopUnroll=8))
     for damage in (lambda data: data[:-1], lambda data: b"", lambda data: data[:20], lambda data: data + b"x"):
         with Bench(GPU, QUICK, tmp_path) as bench:
             (first,) = bench.compile(modules)

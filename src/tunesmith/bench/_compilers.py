@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from multiprocessing.connection import Connection
 
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
+from ._details import JobDetails
 from ._events import Compiled, Event
-from ._job import Job, Policy, launch_outcome
+from ._job import Policy, launch_outcome
 from ._messages import Built, Compile, Probe, Ready, Start
 from ._process import Child, Spawner
 
@@ -85,23 +85,17 @@ class Compilers:
     def deadline(self) -> float:
         return min((seat.deadline for seat in self._seats if seat.task), default=float("inf"))
 
-    def request(self, job: Job) -> int:
-        """See to it that a job is built; how many tasks this adds."""
+    def request(self, modules: Iterable[tuple[str, Module]]) -> int:
+        """See to it that modules, given with their digests, are compiled; how many tasks this adds."""
         before = len(self._queue)
-        for module in job.modules:
-            self.want(module)
+        for digest, module in modules:
+            self._add(digest, Compile(module))
         return len(self._queue) - before
 
-    def want(self, module: Module) -> None:
-        """See to it that a module is compiled."""
-        self._add(_digest(module), Compile(module))
-
-    def compilation(self, module: Module) -> Compilation | None:
-        """What has become of a module that was wanted; None when it is not decided yet."""
-        task = self._tasks[_digest(module)]
-        failure = self._failure([task])
-        binary = task.built.binary if task.built else None
-        made = failure or binary
+    def compilation(self, digest: str, module: Module) -> Compilation | None:
+        """What has become of a module that was requested; None when it is not decided yet."""
+        task = self._tasks[digest]
+        made = self._failure([task]) or (task.built.binary if task.built else None)
         return Compilation(module, made, task.found) if made else None
 
     def pump(self) -> None:
@@ -116,21 +110,22 @@ class Compilers:
         while self._queue and (free := self._free_seat(self._queue[0])):
             self._give(free, self._queue.popleft())
 
-    def binaries(self, job: Job) -> tuple[Binary, ...] | Measurement | None:
+    def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
         """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
-        tasks = [self._tasks[_digest(module)] for module in job.modules]
+        tasks = [self._tasks[digest] for digest, _ in job.modules]
         failure = self._failure(tasks)
         if failure or not all(task.built for task in tasks):
             return failure
         binaries = tuple(task.built.binary for task in tasks if task.built and task.built.binary)
         if not self._target.shares_the_host:
             return binaries
-        probe = self._probe(job, binaries)
+        probe = self._add(job.probe_key, Probe(binaries, *job.probe))
         return self._failure([probe]) or (binaries if probe.built else None)
 
-    def charge(self, job: Job) -> float:
+    def charge(self, job: JobDetails) -> float:
         """Seconds that building the job took, as far as no other job has been charged for it."""
-        keys = [*(_digest(module) for module in job.modules), _probe_key(job)]
+        keys = [digest for digest, _ in job.modules]
+        keys += [job.probe_key] if self._target.shares_the_host else []
         tasks = [self._tasks[key] for key in keys if key in self._tasks]
         due = [task for task in tasks if not task.charged and task.built]
         for task in due:
@@ -152,9 +147,6 @@ class Compilers:
             else:
                 self._queue.append(task)
         return self._tasks[key]
-
-    def _probe(self, job: Job, binaries: tuple[Binary, ...]) -> _Task:
-        return self._add(_probe_key(job), Probe(binaries, *job.probe))
 
     def _failure(self, tasks: Sequence[_Task]) -> Measurement | None:
         for task in tasks:
@@ -236,16 +228,6 @@ class Compilers:
         self._observe(Compiled(task.key, built.seconds, built.reason, waiting))
 
 
-@cache
-def _digest(module: Module) -> str:
-    """Asked for again whenever something is finished, of every job that waits; texts are long."""
-    return module.digest()
-
-
 def facts(binaries: Sequence[Binary]) -> tuple[CompiledFacts, ...]:
     """What the compiler told of every entry, in the order of the modules."""
     return tuple(fact for binary in binaries for fact in binary.facts)
-
-
-def _probe_key(job: Job) -> str:
-    return " ".join(["probe", *(_digest(module) for module in job.modules), job.probe[1].digest()])

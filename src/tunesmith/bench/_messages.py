@@ -7,7 +7,8 @@ from typing import Literal
 
 from tunesmith.records import Binary, Measurement, Module, Plan, Problem, Target
 
-from ._job import Bound, Policy
+from ._details import Bound
+from ._job import Policy
 
 Stage = Literal["opening the device", "preparing", "verifying", "timing"]
 
@@ -23,8 +24,6 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A worker has its device open, or a compiler has started: from now on time is counted against the candidate."""
-
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 
 from tunesmith.records import Outcome, Target, UserError
 
-from ._events import Event, WorkerLost, WorkerReady
+from ._events import Event, WorkerLost
 from ._job import Policy
 from ._messages import At, Broken, Done, Interleave, Measure, Ready, Start
 from ._process import Child, Spawner
@@ -100,15 +100,15 @@ class Worker:
             wait_until([self.connection], self._deadline)
         return answer
 
-    def opening(self) -> Ready | Death:
-        """Wait until the device is open. Raises UserError when it is not there."""
+    def opening(self) -> Death | None:
+        """Wait until the device is open; None when it is. Raises UserError when it is not there."""
         wait_until([self.connection], self._deadline)
         if time.monotonic() > self._deadline:
             self.end()
             return self._dead(TIMEOUT)
         match self._child.receive():
-            case Ready() as ready:
-                return ready
+            case Ready():
+                return None
             case Broken(detail):
                 self.end()
                 raise UserError("device", detail, "choose another device; `tunesmith devices` shows which there are")
@@ -179,8 +179,7 @@ class Workers:
 
     def _await_opened(self, worker: Worker) -> None:
         answer = worker.opening()
-        if isinstance(answer, Ready):
-            self._observe(WorkerReady(worker.pid, answer.seconds))
+        if answer is None:
             return
         self.drop()
         what = f"opening the device ended with {answer.cause}: {answer.detail}"

@@ -21,12 +21,11 @@ from ._process import connect_to_parent
 
 
 def main(arguments: list[str]) -> None:
-    began = time.perf_counter()
     connection = connect_to_parent(arguments)
     faults.play("compiler")
     start = connection.recv()
     bench = _Compiler(start.target)
-    connection.send(Ready(time.perf_counter() - began))
+    connection.send(Ready())
     while True:
         try:
             request = connection.recv()

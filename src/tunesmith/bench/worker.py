@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from multiprocessing.connection import Connection
 
 from tunesmith.devices import Device, LaunchError, open_device
@@ -25,13 +24,12 @@ def main(arguments: list[str]) -> None:
 
 
 def _opened(start: Start, connection: Connection) -> Device | None:
-    began = time.perf_counter()
     try:
         device = open_device(start.target)
     except (UserError, LaunchError) as error:
         connection.send(Broken(str(error)))
         return None
-    connection.send(Ready(time.perf_counter() - began))
+    connection.send(Ready())
     return device
 
 
