@@ -110,6 +110,18 @@ def test_a_crash_costs_no_one_but_the_one_that_crashed(cache):
     assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
+def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
+    """It had the device open in time; how long nobody needed it does not count."""
+    with Bench(GPU, QUICK, cache) as bench:
+        list(bench.run(batch([job(LoopUnroll=4)])))
+        standby = bench._shop.workers._standby
+        assert standby.connection.poll(60)
+        standby.deadline = 0.0
+        crashed, good = job(fault="segfault"), job(LoopUnroll=8)
+        found = {one.key: measurement.outcome for one, measurement in bench.run(batch([crashed, good]))}
+    assert found == {crashed.key: Outcome.CRASH, good.key: Outcome.OK}
+
+
 def test_one_module_is_compiled_once_however_many_jobs_need_it(cache):
     compiled = []
     jobs = [job(size=problem(size), GlobalSplitU=split) for size in (32, 48) for split in (1, 2)]

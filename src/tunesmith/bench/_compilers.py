@@ -6,7 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
@@ -15,7 +15,7 @@ from tunesmith.toolchains import BinaryCache
 from ._details import JobDetails
 from ._events import Compiled, Event
 from ._job import Policy, launch_outcome
-from ._messages import Built, Compile, Probe, Ready, Start
+from ._messages import Built, Probe, Ready, Start
 from ._process import Child, Spawner
 
 _DYING_SECONDS = 5.0
@@ -37,9 +37,9 @@ class _Task:
     """One thing to build, once for all jobs that need it."""
 
     key: str
-    request: Compile | Probe
+    request: Module | Probe
     built: Built | None = None
-    outcome: Outcome = Outcome.OK
+    failure: Measurement | None = None
     tried: int = 0
     charged: bool = False
     found: bool = False
@@ -89,13 +89,13 @@ class Compilers:
         """See to it that modules, given with their digests, are compiled; how many tasks this adds."""
         before = len(self._queue)
         for digest, module in modules:
-            self._add(digest, Compile(module))
+            self._add(digest, module)
         return len(self._queue) - before
 
     def compilation(self, digest: str, module: Module) -> Compilation | None:
         """What has become of a module that was requested; None when it is not decided yet."""
         task = self._tasks[digest]
-        made = self._failure([task]) or (task.built.binary if task.built else None)
+        made = task.failure or (task.built and task.built.binary)
         return Compilation(module, made, task.found) if made else None
 
     def pump(self) -> None:
@@ -137,11 +137,10 @@ class Compilers:
             seat.child.end()
         self._seats.clear()
 
-    def _add(self, key: str, request: Compile | Probe) -> _Task:
+    def _add(self, key: str, request: Module | Probe) -> _Task:
         if key not in self._tasks:
             task = self._tasks[key] = _Task(key, request)
-            kept = self._kept.find(request.module) if isinstance(request, Compile) else None
-            if kept:
+            if isinstance(request, Module) and (kept := self._kept.find(request)):
                 task.found = True
                 self._settle(task, Built(0.0, kept), Outcome.OK)
             else:
@@ -149,10 +148,7 @@ class Compilers:
         return self._tasks[key]
 
     def _failure(self, tasks: Sequence[_Task]) -> Measurement | None:
-        for task in tasks:
-            if task.built and task.built.reason:
-                return Measurement(task.outcome, task.built.reason, task.built.detail, started=time.time())
-        return None
+        return next((replace(task.failure, started=time.time()) for task in tasks if task.failure), None)
 
     def _free_seat(self, task: _Task) -> _Seat | None:
         """A seat for a task; a task that is tried again gets a fresh process."""
@@ -198,10 +194,12 @@ class Compilers:
         seat.task, seat.served = None, seat.served + 1
         if built.poisoned:
             self._leave(seat)
-        if isinstance(task.request, Compile) and built.binary:
-            self._kept.keep(task.request.module, built.binary)
-        is_launch = isinstance(task.request, Probe)
-        self._settle(task, built, launch_outcome(built.reason) if is_launch else Outcome.COMPILE_ERROR)
+        if isinstance(task.request, Probe):
+            self._settle(task, built, launch_outcome(built.reason))
+            return
+        if built.binary:
+            self._kept.keep(task.request, built.binary)
+        self._settle(task, built, Outcome.COMPILE_ERROR)
 
     def _died(self, seat: _Seat, task: _Task, cause: str) -> None:
         """A crash is tried again in a fresh process, a silence only if the process had done something before."""
@@ -211,19 +209,17 @@ class Compilers:
             return
         seconds = self._policy.compile_timeout_seconds
         words = "\n".join(filter(None, [cause, seat.child.last_words()]))
-        is_launch = isinstance(task.request, Probe)
+        what = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
-            what = "the first launch of a small problem" if is_launch else "compiling"
             self._settle(task, Built(seconds, None, TIMED_OUT, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
-        elif is_launch:
-            self._settle(
-                task, Built(0.0, None, cause, f"at the first launch of a small problem\n{words}"), Outcome.CRASH
-            )
+        elif isinstance(task.request, Probe):
+            self._settle(task, Built(0.0, None, cause, f"at {what}\n{words}"), Outcome.CRASH)
         else:
             self._settle(task, Built(0.0, None, CRASHED, words), Outcome.COMPILE_ERROR)
 
     def _settle(self, task: _Task, built: Built, failed: Outcome) -> None:
-        task.built, task.outcome = built, failed if built.reason else Outcome.OK
+        task.built = built
+        task.failure = Measurement(failed, built.reason, built.detail) if built.reason else None
         waiting = sum(other.built is None for other in self._tasks.values())
         self._observe(Compiled(task.key, built.seconds, built.reason, waiting))
 

@@ -9,7 +9,7 @@ from tunesmith.devices import Device, LaunchError, open_device
 from tunesmith.records import UserError
 
 from . import faults
-from ._messages import Broken, Done, Interleave, Measure, Ready, Start
+from ._messages import Done, Interleave, Measure, Start
 from ._process import connect_to_parent
 from ._stand import Stand
 
@@ -27,9 +27,10 @@ def _opened(start: Start, connection: Connection) -> Device | None:
     try:
         device = open_device(start.target)
     except (UserError, LaunchError) as error:
-        connection.send(Broken(str(error)))
+        remedy = "choose another device; `tunesmith devices` shows which there are"
+        connection.send(UserError("device", str(error), remedy))
         return None
-    connection.send(Ready())
+    connection.send(Done(()))
     return device
 
 
