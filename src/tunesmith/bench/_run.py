@@ -95,18 +95,12 @@ class Run:
             yield self._finished.popleft()
 
     def _request_builds(self) -> None:
-        compilers = self._shop.compilers
-        if self._alternates:
-            if self._building or self._current:
-                return
-            added, enough = 0, 8 * compilers.processes
-            while self._waiting and added < enough:
-                self._building.append(self._waiting.popleft())
-                added += compilers.request(self._building[-1].modules)
+        compilers, added = self._shop.compilers, 0
+        if self._alternates and (self._building or self._current):
             return
-        while self._has_room_to_build():
+        while self._waiting and (added < 8 * compilers.processes if self._alternates else self._has_room_to_build()):
             self._building.append(self._waiting.popleft())
-            compilers.request(self._building[-1].modules)
+            added += compilers.request(self._building[-1].modules)
 
     def _has_room_to_build(self) -> bool:
         return bool(self._waiting) and len(self._building) < 4 * self._shop.compilers.processes + 4
