@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from golden_cells import HOST
-from tunesmith.bench import Bench
+from tunesmith.bench import Batch, Bench
 from tunesmith.bench.statistics import median_interval
 from tunesmith.devices import Found, _choice
 from tunesmith.problems import OPERATIONS
@@ -60,9 +60,9 @@ def measured(key: str, problem: Problem, spread: float = 0.002) -> Measurement:
     )
 
 
-def _run(self: Bench, groups: Sequence[Sequence[object]], racing: bool, rivals: object = ()) -> Iterator[object]:
-    for job in dict.fromkeys(job for group in groups for job in group):
-        yield job, measured(job.key, job.problem)  # type: ignore[attr-defined]
+def _run(self: Bench, batch: Batch) -> Iterator[object]:
+    for job in dict.fromkeys(job for race in batch.races for job in race.jobs):
+        yield job, measured(job.key, job.problem)
 
 
 def _interleave(self: Bench, jobs: Sequence[object]) -> list[Measurement]:

@@ -11,17 +11,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from bench_jobs import GPU, QUICK, job
+from bench_jobs import GPU, QUICK, batch, job
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench import Bench, Compiled
+from tunesmith.bench import Bench, Compiled, Job
 from tunesmith.bench._process import Spawner
-from tunesmith.bench._shelf import Shelf
 from tunesmith.cli._app import app
 from tunesmith.devices import absent_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
-from tunesmith.records import Binary, LaunchShape, Measurement, UserError
+from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
 from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import CACHE
@@ -29,6 +28,7 @@ from tunesmith.session.frame.record import Outcome as Done
 from tunesmith.session.random.compile import CompilePlan, compile_random
 from tunesmith.session.random.plan import POLICY, tune_random
 from tunesmith.session.random.task import RandomTask, configuration_of
+from tunesmith.toolchains import BinaryCache
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.nvrtc import NvrtcToolchain
 
@@ -99,11 +99,13 @@ def test_the_same_command_compiles_nothing_again(compiled: Done[CompilePlan], mo
 def test_another_architecture_and_another_compiler_have_their_own(compiled: Done[CompilePlan], monkeypatch) -> None:
     kind = random_type("philox4_32_10", "uniform", "float")
     (module,) = KERNELS["CudaRandom"].modules(configuration_of(kind, LaunchShape(64, 32), H200), kind)
-    assert Shelf(compiled.folder / CACHE, H200).find(module)
-    assert Shelf(compiled.folder / CACHE, replace(H200, name="another", compute_units=1, driver="13.9")).find(module)
-    assert not Shelf(compiled.folder / CACHE, replace(H200, architecture="sm_80")).find(module)
+    assert BinaryCache(compiled.folder / CACHE, H200).find(module)
+    assert BinaryCache(compiled.folder / CACHE, replace(H200, name="another", compute_units=1, driver="13.9")).find(
+        module
+    )
+    assert not BinaryCache(compiled.folder / CACHE, replace(H200, architecture="sm_80")).find(module)
     monkeypatch.setattr(NvrtcToolchain, "version", lambda *_: "NVRTC 99")
-    assert not Shelf(compiled.folder / CACHE, H200).find(module)
+    assert not BinaryCache(compiled.folder / CACHE, H200).find(module)
 
 
 def test_names_pick_programs(tmp_path: Path) -> None:
@@ -215,19 +217,23 @@ def kept(monkeypatch) -> None:
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
+def modules_of(asked: Job) -> tuple[Module, ...]:
+    return KERNELS[asked.solution.kernel].modules(asked.solution.configuration, asked.problem.type)
+
+
 def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path: Path, monkeypatch) -> None:
     jobs = [job(LoopUnroll=unroll) for unroll in (8, 16)]
     with Bench(GPU, QUICK, tmp_path) as bench:
-        assert all(measurement.ok for _, measurement in bench.run([jobs], racing=False))
+        assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
     seen: list[object] = []
     with Bench(GPU, QUICK, tmp_path, seen.append) as bench:
-        assert all(measurement.ok for _, measurement in bench.run([jobs], racing=False))
+        assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
     built = [event for event in seen if isinstance(event, Compiled)]
     assert [event.seconds for event in built] == [0.0, 0.0]
 
 
 def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
-    broken = job(fault="compile error").modules
+    broken = modules_of(job(fault="compile error"))
     for _ in range(2):
         with Bench(GPU, QUICK, tmp_path) as bench:
             (one,) = bench.compile(broken)
@@ -236,7 +242,7 @@ def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
 
 
 def test_a_damaged_binary_is_compiled_again(kept, tmp_path: Path) -> None:
-    modules = job(LoopUnroll=8).modules
+    modules = modules_of(job(LoopUnroll=8))
     for damage in (lambda data: data[:-1], lambda data: b"", lambda data: data[:20], lambda data: data + b"x"):
         with Bench(GPU, QUICK, tmp_path) as bench:
             (first,) = bench.compile(modules)

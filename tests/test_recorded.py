@@ -27,8 +27,8 @@ OTHER = Problem(KIND, (64, 64, 64), scalars=PROBLEM.scalars)
 class Asked:
     """A bench that keeps what it is asked for, and measures nothing."""
 
-    def run(self, groups, racing, rivals):
-        self.keys = [[job.key for job in jobs] for jobs in groups]
+    def run(self, batch):
+        self.keys = [[job.key for job in race.jobs] for race in batch.races]
         return iter(())
 
 

@@ -338,9 +338,9 @@ def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sa
     asked, stopped, told = [], {}, []
 
     class Watched(Bench):
-        def run(self, groups, racing, rivals=()):
-            asked.append([{job.problem.sizes for job in jobs} for jobs in groups])
-            for job, measurement in super().run(groups, racing, rivals):
+        def run(self, batch):
+            asked.append([{job.problem.sizes for job in race.jobs} for race in batch.races])
+            for job, measurement in super().run(batch):
                 stopped.setdefault(job.problem.sizes, []).append(measurement.raced)
                 yield job, measurement
 

@@ -9,19 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from tunesmith.bench import Bench, Bound, Job, Policy, over_rounds
+from tunesmith.bench import Batch, Bench, Job, Policy, Race, over_rounds
 from tunesmith.bench.faults import reached
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    Cost,
-    Measurement,
-    Outcome,
-    Problem,
-    Rejection,
-)
+from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem
 from tunesmith.store import FULL, RACE, RECHECK, Entry, Renewed, Store, confirm_round, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -228,9 +220,10 @@ class RecordedMeasure:
     def _run(self, races: Sequence[_Race], round_: str, racing: bool) -> None:
         """Measure and commit; a second result for a cell (it broke the worker for another) is committed beside."""
         by_key = {self.key(cell): cell for race in races for cell in race.cells}
-        jobs = [[self._job(cell) for cell in {self.key(cell): cell for cell in race.cells}.values()] for race in races]
+        jobs = [tuple({self.key(cell): self._job(cell) for cell in race.cells}.values()) for race in races]
+        asked = Batch(tuple(Race(mine, race.rivals) for mine, race in zip(jobs, races, strict=True)), racing)
         done: set[str] = set()
-        for job, measurement in self.bench.run(jobs, racing, [race.rivals for race in races]):
+        for job, measurement in self.bench.run(asked):
             self._commit([(by_key[job.key], measurement)], round_ + RECHECK if job.key in done else round_)
             done.add(job.key)
             self._check_budget()
@@ -252,24 +245,7 @@ class RecordedMeasure:
         return {cell: self.rounds(cell)[round_] for cell in cells}
 
     def _job(self, cell: Cell) -> Job:
-        config, problem = cell
-        family, target = self.oracle.family(config), self.oracle.target
-        own = self.oracle.launched(config, problem).configuration
-        small = self._operation.small(problem)
-        probe = problem if any(family.rejections_for(own, small, target)) else small
-
-        def bind(facts: Sequence[CompiledFacts]) -> Bound | Rejection:
-            refused = next(family.rejections_compiled(own, facts, target), None)
-            if refused:
-                return refused
-            checks = family.checks(own, problem, self._operation.checks(problem))
-            return Bound(
-                family.plan(own, problem, target, facts),
-                tuple((check, family.plan(own, check, target, facts)) for check in checks),
-            )
-
-        modules = family.modules(own, problem.type)
-        return Job(self.key(cell), modules, problem, (probe, family.plan(own, probe, target)), bind)
+        return Job(self.key(cell), self.oracle.launched(*cell), cell[1])
 
     def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
         entries = [
