@@ -7,12 +7,11 @@ full, a best vector width that depends on the tile, so that tuning one parameter
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from tunesmith.problems.gemm import Gemm, GemmOperation
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -28,7 +27,7 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Parameter, Space, When
 
-from ._base import Kernel
+from ._base import Facts, Kernel
 from .gemm.types import wrong_type
 
 FAULTS = (
@@ -121,9 +120,7 @@ class FakeGemm(Kernel):
         }
         return (Module("fake", "gemm", ("gemm",), constants=config.without(launch_time) | behaviour),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         g = Gemm.of(problem)
         tile = _tile(config)
         operands = {operand.name: operand for operand in GemmOperation().operands(problem)}

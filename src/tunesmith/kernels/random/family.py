@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -10,12 +10,11 @@ from itertools import chain
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
 from tunesmith.problems.random import GENERATORS, Kind, RandomFill, poisson_table
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -105,9 +104,7 @@ class OpenCLRandom(Kernel):
         if fill.dimensions > MOST_WORK_GROUPS[1]:
             yield Rejection("grid", f"{fill.dimensions} dimensions, a launch has at most {MOST_WORK_GROUPS[1]}")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         block = config.integer("BlockSize")
         for fact in facts:
             if fact.registers and fact.registers * block > REGISTERS_PER_BLOCK and target.api == "CUDA":
@@ -132,9 +129,7 @@ class OpenCLRandom(Kernel):
         """Bytes of local memory that a launch must ask for, rather than the source."""
         return 0
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         fill = RandomFill.of(problem)
         program = PROGRAMS[fill.generator.name]
         block = (config.integer("BlockSize"), 1, 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda_common import (
     Tile,
     tile_parameters,
@@ -23,7 +23,6 @@ from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -76,9 +75,7 @@ class CudaSimtGemm(Kernel):
         if parts > gemm.k:
             yield Rejection("global split", f"{parts} parts of K = {gemm.k} leave some without work")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             if fact.entry == "gemm":
                 yield from useless_program(fact, Tile.of(config))
@@ -101,9 +98,7 @@ class CudaSimtGemm(Kernel):
         options = tuple(f"-D{name}={value}" for name, value in macros.items())
         return (Module(self.language, _source(), ("gemm", "reduce") if split else ("gemm",), options),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tile, parts = Gemm.of(problem), Tile.of(config), config.integer("GlobalSplitU")
         multiply = Launch(
             module=0,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import STREAM_GRID
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
-    CompiledFacts,
     Configuration,
     Module,
     Plan,
@@ -61,9 +60,7 @@ class TritonGemm(Kernel):
                 "global split", f"{shape.splits} parts of {shape.iterations(gemm)} iterations leave some without work"
             )
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         shape = Shape.of(config)
         yield from rules.useless(facts, shape.warps, target)
         yield from rules.not_resident(shape, facts, target)
@@ -71,9 +68,7 @@ class TritonGemm(Kernel):
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return _launches.modules(Shape.of(config), typed(problem_type))
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """Raises UserError for a grid of work-groups that wait for one another and, by `facts`, cannot run at once."""
         gemm, shape = Gemm.of(problem), Shape.of(config)
         for refusal in rules.not_resident(shape, facts, target):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.stream_k import ceil_div, iterations_of
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -114,9 +113,7 @@ class TritonGemv(Kernel):
         if side.splits > side.iterations(gemm):
             yield Rejection("global split", f"{side.splits} parts of {side.iterations(gemm)} iterations of K")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.useless(facts, Side.of(config).warps, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
@@ -130,9 +127,7 @@ class TritonGemv(Kernel):
         adding: dict[str, Value] = {"num_warps": ADDING_WARPS, "num_stages": 1}
         return product, arg.module(SOURCES, "add_vectors", given, constants, adding)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         side, gemm = Side.of(config), Gemm.of(problem)
         if 0 in (gemm.m, gemm.n, gemm.batch):
             return Plan(())

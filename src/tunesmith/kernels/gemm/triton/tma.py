@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda_common import (
     Tile,
     tile_parameters,
@@ -19,7 +19,6 @@ from tunesmith.kernels.gemm.parameters import language
 from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -107,9 +106,7 @@ class TritonTmaGemm(Kernel):
                 aligned = f"multiples of {TMA_ALIGNMENT // ELEMENT}"
                 yield Rejection("TMA alignment", f"{name} has strides {leading} and {stride} elements, not {aligned}")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             yield from _shared_memory(fact.local_bytes or 0, "after compilation", target)
             yield from useless_program(fact, Tile.of(config))
@@ -145,9 +142,7 @@ class TritonTmaGemm(Kernel):
         place = f"{__package__}.tma_source:gemm"
         return (Module(self.language, _source(), ("gemm",), python=place, constants=constants),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tile = Gemm.of(problem), Tile.of(config)
         a_along_k, b_along_k = _along_k(problem.type)
         launch = Launch(
