@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Plan, Target
-
-from .algorithm import Algorithm, block_macros, integers, operands, output, sizes, transposes
-from .text import Macros, Section, named
-from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, blocks, widest
+from .algorithm import Algorithm, transposes
+from .text import Section, named
+from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, widest
 
 UNROLLED = 4
 """Steps of K written out, where they are not read in vectors."""
@@ -18,8 +15,6 @@ UNROLLED = 4
 class Direct(Algorithm):
     """`direct.h`. An operand that lies along the block is read in vectors of rows or columns; with full vectorisation,
     one that lies along K in vectors of steps, and then as many steps of the other are read with it."""
-
-    acts = ("Vectorization", "VectorSize", "WorkItem")
 
     def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
         if not kind.transpose_a:
@@ -30,9 +25,6 @@ class Direct(Algorithm):
     def registers(self, tiling: Tiling, kind: Kind) -> int:
         rows, columns = tiling.item
         return (rows * columns + _steps(tiling, kind) * (rows + columns)) * kind.element.sum_size // 4
-
-    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
-        return block_macros(tiling, tiling.items)
 
     def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
         name, steps = named("NAME", suffix), _steps(tiling, kind)
@@ -47,10 +39,6 @@ class Direct(Algorithm):
             "UNROLLED": f"BY_DEVICE(1, {UNROLLED if steps == 1 else 1})",
         }
         return [Section("give.h", {**name, "LANES_GIVEN": rows}), Section("direct.h", macros)]
-
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
-        arguments = (*operands(gemm), *sizes(gemm), *integers(*blocks(tiling.block, gemm)), *output(gemm))
-        return Plan((self.launch(tiling, gemm, gemm.batch, arguments),))
 
 
 def _rows(tiling: Tiling) -> Width:

@@ -72,7 +72,7 @@ class PortBlasGemm(Kernel):
         algorithm = ALGORITHMS.get(tiling.algorithm, ALGORITHMS["local"])
         return {
             "MacroTile": algorithm.block(tiling),
-            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if rules.uses_depth(algorithm) else 1,
+            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if algorithm.in_stages else 1,
             "WorkGroupSize": algorithm.items(tiling),
         }
 
