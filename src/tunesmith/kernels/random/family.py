@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
-from itertools import chain
 
 import numpy as np
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels._base import Facts, Kernel, source
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
 from tunesmith.problems.random import GENERATORS, Kind, RandomFill, poisson_table
 from tunesmith.records import (
@@ -228,6 +226,4 @@ def _distribution(fill: RandomFill, scalars: Configuration, workspace: Workspace
 
 @cache
 def _text(sources: tuple[str, ...]) -> str:
-    folder = files(__package__).joinpath("source")
-    names = chain(HEADERS, sources)
-    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    return "\n".join(source(__package__, "source", name) for name in (*HEADERS, *sources))

@@ -24,7 +24,6 @@ from . import _guess, _launches
 from . import _rules as rules
 from . import parameters as p
 from ._shape import Shape, typed
-from .tma import short_sum
 
 
 class TritonGemm(Kernel):
@@ -44,7 +43,8 @@ class TritonGemm(Kernel):
         yield from rules.wrong_device_or_type(kind, shape.precision, target)
         yield from rules.wrong_shape(shape, kind, target)
         yield from rules.wrong_schedule(shape)
-        yield from rules.wrong_copy_engine(shape, target)
+        if shape.loads_by_tma or shape.stores_by_tma:
+            yield from rules.no_copy_engine(target)
         yield from rules.wrong_specialization(shape, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
@@ -52,7 +52,7 @@ class TritonGemm(Kernel):
         groups = max(shape.tiles(gemm) * shape.splits, shape.grid)
         yield from rules.wrong_launch(problem, groups, shape.workspace(gemm), target)
         yield from rules.wrong_alignment(shape, gemm)
-        yield from short_sum(shape.precision, gemm)
+        yield from rules.short_sum(shape.precision, gemm)
         if shape.splits_k:
             yield from rules.wrong_batch(gemm)
         if shape.splits > shape.iterations(gemm):

@@ -12,7 +12,6 @@ from tunesmith.kernels.gemm.stream_k import ceil_div, iterations_of
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Configuration,
-    Launch,
     Module,
     Plan,
     Problem,
@@ -132,22 +131,12 @@ class TritonGemv(Kernel):
         if 0 in (gemm.m, gemm.n, gemm.batch):
             return Plan(())
         given = _given(side, gemm)
-        product = Launch(
-            module=0,
-            entry="gemv",
-            grid=(ceil_div(side.extent(gemm), side.rows), side.splits, gemm.batch),
-            work_group=(side.warps * target.sub_group_size, 1, 1),
-            arguments=arg.arguments(SOURCES[-1], "gemv", given),
-        )
+        groups = (ceil_div(side.extent(gemm), side.rows), side.splits, gemm.batch)
+        product = arg.launch(0, SOURCES[-1], "gemv", groups, side.warps * target.sub_group_size, given)
         if side.splits == 1:
             return Plan((product,))
-        add = Launch(
-            module=1,
-            entry="add_vectors",
-            grid=(ceil_div(side.extent(gemm), ADDED), gemm.batch, 1),
-            work_group=(ADDING_WARPS * target.sub_group_size, 1, 1),
-            arguments=arg.arguments(SOURCES[-1], "add_vectors", given),
-        )
+        groups = (ceil_div(side.extent(gemm), ADDED), gemm.batch, 1)
+        add = arg.launch(1, SOURCES[-1], "add_vectors", groups, ADDING_WARPS * target.sub_group_size, given)
         return Plan((product, add), side.workspace(gemm))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:

@@ -14,7 +14,21 @@ from tunesmith.kernels.gemm.parameters import (
 )
 from tunesmith.spaces import Parameter, When
 
-from .tma import PRECISION, STAGES
+STAGES = Parameter(
+    "NumStages",
+    3,
+    (2, 3, 4, 5),
+    "Tiles of A and B that are in shared memory or on their way there at once.",
+    accepts="positive integer",
+)
+PRECISION = Parameter(
+    "InputPrecision",
+    "tf32x3",
+    ("tf32x3", "ieee"),
+    "How float32 products are made: tf32x3 by tensor cores, three products of halves of the operands, about as exact "
+    "as float32; ieee by plain multiply-adds. tf32 makes one product, of 11 bits of each operand, which is no float32 "
+    "GEMM: some families have it for types that permit it (F32XdlMathOp: x).",
+)
 
 DEFAULT_DEPTH = 64
 """DepthU where none is given."""
