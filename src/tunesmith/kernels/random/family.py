@@ -79,9 +79,8 @@ class OpenCLRandom(Kernel):
         )
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        generator = GENERATORS[problem_type.fields.word("Generator")]
-        block = config.integer("BlockSize")
-        if self.language not in _LANGUAGES.get(target.api, ()):
+        generator, block = GENERATORS[problem_type.fields.word("Generator")], config.integer("BlockSize")
+        if self.language != target.api:
             yield Rejection("device API", f"{target.name} is reached by {target.api}, which runs no {self.language}")
         if block > target.max_work_group_size:
             yield Rejection("work-group size", f"{block} work-items, the device allows {target.max_work_group_size}")
@@ -136,27 +135,17 @@ class OpenCLRandom(Kernel):
         constants, shared = tables(fill), self._local_at_launch(program, block[0])
         workspace = Workspace.of(program, engines_of(config), constants)
         distribution = tuple(_distribution(fill, problem.scalars, workspace))
-        setup: tuple[Write | Launch, ...] = tuple(
-            Write(workspace.tables[name], data) for name, data in constants.items()
-        )
+        writes = (Write(workspace.tables[name], data) for name, data in constants.items())
+        setup: tuple[Write | Launch, ...] = tuple(writes)
+        seed, offset = ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64")
         if fill.generator.kind is Kind.COUNTER:
-            given: tuple[Argument, ...] = (ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64"))
+            given: tuple[Argument, ...] = (seed, offset)
         elif fill.generator.kind is Kind.QUASI:
-            given = (
-                WorkspaceArgument(workspace.tables["directions"]),
-                WorkspaceArgument(workspace.tables["shift"]),
-                ScalarArgument(fill.offset, "uint64"),
-            )
+            given = (*(WorkspaceArgument(workspace.tables[name]) for name in ("directions", "shift")), offset)
         else:
-            state = WorkspaceArgument(workspace.state)
-            start = fill.offset % engines_of(config)
-            given = (state, ScalarArgument(start, "uint32"))
-            seeding = (
-                state,
-                WorkspaceArgument(workspace.tables["jumps"]),
-                ScalarArgument(fill.seed, "uint64"),
-                ScalarArgument(fill.offset, "uint64"),
-            )
+            state = WorkspaceArgument()
+            given = (state, ScalarArgument(fill.offset % engines_of(config), "uint32"))
+            seeding = (state, WorkspaceArgument(workspace.tables["jumps"]), seed, offset)
             setup = (*setup, Launch(0, "initialise", grid, block, seeding, shared))
         arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *given, *distribution)
         return Plan((Launch(0, "generate", grid, block, arguments, shared),), workspace.size, setup)
@@ -192,15 +181,11 @@ def engines_of(config: Configuration) -> int:
     return config.integer("BlockSize") * config.integer("GridSize")
 
 
-_LANGUAGES = {"OpenCL": ("OpenCL",), "CUDA": ("CUDA",)}
-
-
 def _wrong_engines(config: Configuration, problem_type: ProblemType) -> Iterator[Rejection]:
     generator = GENERATORS[problem_type.fields.word("Generator")]
     block, engines = config.integer("BlockSize"), engines_of(config)
     if problem_type.fields.word("Ordering") == "default" and engines != generator.default_engines:
-        detail = f"{engines} engines, the default sequence is that of {generator.default_engines}"
-        yield Rejection("ordering", detail)
+        yield Rejection("ordering", f"{engines} engines, the default sequence is that of {generator.default_engines}")
     if generator.power_of_two and engines & (engines - 1):
         yield Rejection("duplicate streams", f"{engines} engines are no power of two: some would share a stream")
     if generator.block and block != generator.block:
