@@ -19,16 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.records import (
-    Binary,
-    Launch,
-    OperandArgument,
-    Plan,
-    ScalarArgument,
-    Target,
-    Write,
-    Zero,
-)
+from tunesmith.records import Binary, Launch, OperandArgument, Plan, ScalarArgument, Target, Write, Zero
 
 from ._api import Api, Found
 from ._base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program

@@ -9,16 +9,7 @@ import numpy as np
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
-from tunesmith.records import (
-    Configuration,
-    GemmCall,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-)
+from tunesmith.records import Configuration, GemmCall, Module, Plan, Problem, ProblemType, Rejection, Target
 from tunesmith.spaces import Space
 
 PLAIN = {

@@ -7,17 +7,7 @@ from collections.abc import Iterator, Mapping
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import STREAM_GRID
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import (
-    Configuration,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    UserError,
-    Value,
-)
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, UserError, Value
 from tunesmith.spaces import Space
 
 from . import _guess, _launches

@@ -10,16 +10,7 @@ import numpy as np
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.stream_k import ceil_div, iterations_of
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import (
-    Configuration,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    Value,
-)
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import _arguments as arg

@@ -6,16 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
-from tunesmith.records import (
-    Configuration,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    Value,
-)
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import rules
