@@ -40,15 +40,6 @@ CHANGES = {
     "PadB": False,
 }
 ALWAYS = {"WorkGroup", "TopTile"}
-STAGED = {"Vectorization", "VectorSize", "CacheLine", "WorkItem", "DoubleBuffer", "PadA", "PadB"}
-ACTS = {
-    "local": STAGED,
-    "tall_skinny": STAGED,
-    "non_local": {"Vectorization", "VectorSize", "WorkItem"},
-    "interleaved": {"Vectorization", "VectorSize", "WorkItem", "BatchTile"},
-    "naive": set(),
-}
-"""What changes the program of each algorithm, beside what always does."""
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -60,7 +51,7 @@ def test_a_parameter_changes_the_program_where_it_says_so_and_nowhere_else(algor
     for one in (before, after):
         assert not list(OPENCL.rejections(one, type_, GPU))
     differs = OPENCL.modules(before, type_) != OPENCL.modules(after, type_)
-    assert differs == (name in ALWAYS | ACTS[algorithm])
+    assert differs == (name in ALWAYS | set(TABLE[algorithm].acts))
     identities = {OPENCL.identity(Solution(type_, OPENCL.name, one)) for one in (before, after)}
     assert len(identities) == 1 + differs
 

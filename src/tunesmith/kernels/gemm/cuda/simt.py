@@ -95,9 +95,8 @@ class CudaSimtGemm(Kernel):
             "REDUCE_THREADS": REDUCE_THREADS,
         }
         options = tuple(f"-D{name}={value}" for name, value in macros.items())
-        return (
-            Module(self.language, source(__package__, "simt.cu"), ("gemm", "reduce") if split else ("gemm",), options),
-        )
+        entries = ("gemm", "reduce") if split else ("gemm",)
+        return (Module(self.language, source(__package__, "simt.cu"), entries, options),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tile, parts = Gemm.of(problem), Tile.of(config), config.integer("GlobalSplitU")

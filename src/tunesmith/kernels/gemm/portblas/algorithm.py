@@ -19,10 +19,15 @@ class Algorithm(ABC):
     A text holds one entry for each of its kinds; `suffix` tells their names apart.
     """
 
-    in_stages = False
-    """Whether operands come in stages, which are CacheLine bytes deep."""
+    acts: tuple[str, ...] = ()
+    """The parameters that change something, beside WorkGroup and TopTile, which always do."""
     interleaved = False
     """The layout of the batch that it computes."""
+
+    @property
+    def in_stages(self) -> bool:
+        """Whether operands come in stages, which are CacheLine bytes deep."""
+        return "CacheLine" in self.acts
 
     def entries(self, entry: str) -> tuple[str, ...]:
         """The kernels that belong to one of a text's entries."""

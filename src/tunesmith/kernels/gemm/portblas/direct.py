@@ -16,6 +16,8 @@ class Direct(Algorithm):
     """`direct.h`. An operand that lies along the block is read in vectors of rows or columns; with full vectorisation,
     one that lies along K in vectors of steps, and then as many steps of the other are read with it."""
 
+    acts = ("Vectorization", "VectorSize", "WorkItem")
+
     def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
         if not kind.transpose_a:
             yield _rows(tiling)

@@ -16,6 +16,7 @@ from .tiling import Kind, Tiling, Width, blocks
 class Interleaved(Algorithm):
     """`interleaved.h`. Work-items along the batch come first in a work-group, then rows, then columns."""
 
+    acts = ("Vectorization", "VectorSize", "WorkItem", "BatchTile")
     interleaved = True
 
     def items(self, tiling: Tiling) -> int:

@@ -117,7 +117,7 @@ class Staged(Algorithm):
     """`local.h`. A stage is CacheLine bytes deep; work-items bring it to local memory together, read their rows and
     columns from there, and keep sums in registers."""
 
-    in_stages = True
+    acts = ("Vectorization", "VectorSize", "CacheLine", "WorkItem", "DoubleBuffer", "PadA", "PadB")
     split = False
 
     def local_bytes(self, tiling: Tiling, kind: Kind) -> int:
