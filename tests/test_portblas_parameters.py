@@ -12,7 +12,7 @@ from portblas_kernels import ALGORITHMS, GPU, OPENCL, config, problem, type_for
 from tunesmith.kernels.gemm.portblas.algorithms import ALGORITHMS as TABLE
 from tunesmith.kernels.gemm.portblas.staged import parts_of_k
 from tunesmith.kernels.gemm.portblas.text import text_of
-from tunesmith.kernels.gemm.portblas.tiling import Kind, Tiling, visits
+from tunesmith.kernels.gemm.portblas.tiling import Kind, Tiling
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Binary,
@@ -104,6 +104,15 @@ def test_the_compiler_finds_the_local_memory_that_was_predicted(algorithm):
 # --- the order of blocks ----------------------------------------------------------------------------------------------
 
 GRIDS = [((7, 5), (2, 3)), ((7, 5), (1, 1)), ((4, 8), (2, 2)), ((3, 3), (8, 8)), ((1, 9), (4, 2)), ((6, 1), (3, 5))]
+
+
+def visits(count, top):
+    """Blocks in the order in which work-groups take them, as `visits.h` says it in C."""
+    for band in range(0, count[1], top[1]):
+        for tile in range(0, count[0], top[0]):
+            for column in range(band, min(band + top[1], count[1])):
+                for row in range(tile, min(tile + top[0], count[0])):
+                    yield row, column
 
 
 @pytest.mark.parametrize(("count", "top"), GRIDS)

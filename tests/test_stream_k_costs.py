@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_k_fakes import COSTLY, H200, MI300X, calibration, rooms, runs_on, works
+from stream_k_tables import loads, peers
 from tunesmith.kernels.gemm.stream_k import Schedule
-from tunesmith.kernels.gemm.stream_k_tables import loads, peers
 from tunesmith.models._stream_k_costs import (
     APART,
     AS_GOOD,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stream_k_tables import NO_SLOT, loads, peers, segments
 from tunesmith.kernels.gemm.stream_k import Schedule, iterations_of, streamed_tiles
-from tunesmith.kernels.gemm.stream_k_tables import NO_SLOT, loads, peers, segments
 
 small = {"tiles": st.integers(0, 60), "iterations": st.integers(1, 24), "grid": st.integers(1, 50)}
 

@@ -23,20 +23,10 @@ from ._base import LaunchError
 ALIGNMENT = 128
 """Bytes, of a tensor map as of CUDA 13 (before, 64); enough for every other type."""
 
+_NAMED_ALIKE = ("uint8", "uint16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64", "bfloat16")
 ELEMENT_TYPES = {
-    "uint8": "UINT8",
-    "uint16": "UINT16",
-    "uint32": "UINT32",
-    "int32": "INT32",
-    "uint64": "UINT64",
-    "int64": "INT64",
-    "float16": "FLOAT16",
-    "float32": "FLOAT32",
-    "float64": "FLOAT64",
-    "bfloat16": "BFLOAT16",
-    "float8_e4m3fn": "UINT8",
-    "float8_e5m2": "UINT8",
-    "int8": "UINT8",
+    **{dtype: dtype.upper() for dtype in _NAMED_ALIKE},
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "int8"), "UINT8"),
 }
 """NumPy's name of a type to the driver's, `CU_TENSOR_MAP_DATA_TYPE_...`; copies do not look at what bytes mean."""
 

@@ -206,10 +206,6 @@ class CudaDevice(Device):
         """Whether the present stream is recorded into a graph, so that nothing may be allocated or waited for."""
         return bool(int(call("cuStreamIsCapturing", self._stream)))
 
-    def external(self, address: int, size: int) -> Memory:
-        """Memory of this GPU that belongs to somebody else, as a buffer."""
-        return Memory(address, size, owned=False)
-
     def on(self, stream: int | None) -> AbstractContextManager[None]:
         """Within it, this device's context is the thread's, and what is prepared goes to the caller's `stream`, a
         handle (0 is the default stream), or for None to the device's own. Nothing waits. Not for two threads at once.

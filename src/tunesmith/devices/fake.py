@@ -19,16 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.records import (
-    Binary,
-    Launch,
-    OperandArgument,
-    Plan,
-    ScalarArgument,
-    Target,
-    Write,
-    Zero,
-)
+from tunesmith.records import Binary, Launch, OperandArgument, Plan, ScalarArgument, Target, Write, Zero
 
 from ._api import Api, Found
 from ._base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
@@ -203,7 +194,8 @@ class FakePrepared(Prepared):
                     assert self._workspace is not None
                     self._workspace.bytes[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
                 case Launch():
-                    _execute(_Gemm.of(step, self._operands, np.dtype(self.constants["DataType"])), self.fault)
+                    call = _Gemm.of(step, self._operands, np.dtype(self.constants["DataType"]))
+                    _MUTANTS.get(self.fault, _RIGHT)(call)
         if self.fault == "break the next":
             self._device.curse(self.module)
 
@@ -253,71 +245,55 @@ class _Gemm:
         self.output.base[first : first + self.d.itemsize] = 1
 
 
-def _execute(call: _Gemm, fault: str) -> None:
-    if fault in _MUTANTS:
-        _MUTANTS[fault](call)
-    else:
+def _making(make: Callable[[_Gemm], NDArray[Any]]) -> Callable[[_Gemm], None]:
+    """A program whose result is made so."""
+
+    def program(call: _Gemm) -> None:
+        call.d[...] = make(call)
+
+    return program
+
+
+def _harming(harm: Callable[[_Gemm], None]) -> Callable[[_Gemm], None]:
+    """A program that computes what it should, and then does harm."""
+
+    def program(call: _Gemm) -> None:
         call.d[...] = call.result()
+        harm(call)
+
+    return program
 
 
 def _wrong_value(call: _Gemm) -> None:
-    call.d[...] = call.result()
     call.d[-1, 0, 0] *= 1.5
 
 
-def _unwritten(call: _Gemm) -> None:
-    kept = call.d[-1, -1, -1].copy()
-    call.d[...] = call.result()
-    call.d[-1, -1, -1] = kept
-
-
-def _folding(fold: np.ufunc) -> Callable[[_Gemm], None]:
-    """The forgotten initialisation: the result is folded into what the output held."""
-
-    def mutant(call: _Gemm) -> None:
-        call.d[...] = fold(call.result(), call.d)
-
-    return mutant
-
-
-def _skip_last_k(call: _Gemm) -> None:
-    call.d[...] = call.result(call.a.shape[1] - 1)
-
-
-def _swap_operands(call: _Gemm) -> None:
-    """Only for square problems: elsewhere it would read beyond the operands."""
-    call.d[...] = replace(call, a=call.b, b=call.a).result()
-
-
-def _off_by_one(call: _Gemm) -> None:
-    call.d[...] = np.roll(call.result(), 1, axis=0)
-
-
-def _modify_input(call: _Gemm) -> None:
-    call.d[...] = call.result()
+def _modified_input(call: _Gemm) -> None:
     call.a[0, 0, 0] += 1
 
 
-def _scribbling(where: Callable[[_Gemm], int]) -> Callable[[_Gemm], None]:
-    def mutant(call: _Gemm) -> None:
-        call.d[...] = call.result()
-        call.scribble(where(call))
+def _without_the_last(call: _Gemm) -> NDArray[Any]:
+    made = call.result()
+    made[-1, -1, -1] = call.d[-1, -1, -1]
+    return made
 
-    return mutant
 
+_RIGHT = _making(lambda call: call.result())
 
 _MUTANTS: dict[str, Callable[[_Gemm], None]] = {
-    "wrong value": _wrong_value,
-    "unwritten element": _unwritten,
-    "maximum with the old": _folding(np.fmax),
-    "minimum with the old": _folding(np.fmin),
-    "skip the last K": _skip_last_k,
-    "swap operands": _swap_operands,
-    "index off by one": _off_by_one,
-    "modify an input": _modify_input,
-    "write past the end": _scribbling(lambda call: call.output.size),
-    "write before the start": _scribbling(lambda call: -call.d.itemsize),
-    "write between rows": _scribbling(lambda call: call.d.shape[0] * call.d.itemsize),
+    "wrong value": _harming(_wrong_value),
+    "unwritten element": _making(_without_the_last),
+    # The forgotten initialisation: the result is folded into what the output held.
+    "maximum with the old": _making(lambda call: np.fmax(call.result(), call.d)),
+    "minimum with the old": _making(lambda call: np.fmin(call.result(), call.d)),
+    "skip the last K": _making(lambda call: call.result(call.a.shape[1] - 1)),
+    # Only for square problems: elsewhere it would read beyond the operands.
+    "swap operands": _making(lambda call: replace(call, a=call.b, b=call.a).result()),
+    "index off by one": _making(lambda call: np.roll(call.result(), 1, axis=0)),
+    "modify an input": _harming(_modified_input),
+    "write past the end": _harming(lambda call: call.scribble(call.output.size)),
+    "write before the start": _harming(lambda call: call.scribble(-call.d.itemsize)),
+    "write between rows": _harming(lambda call: call.scribble(call.d.shape[0] * call.d.itemsize)),
 }
 """Programs that finish and are wrong. `write between rows` is right where the leading dimension is the natural one."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from tunesmith.records import Configuration
+from tunesmith.records import Configuration, Value
 
 Pair = tuple[int, int]
 
@@ -44,18 +45,55 @@ class Combination:
 
     def configuration(self) -> Configuration:
         """The same as the kernels' parameters."""
-        return Configuration(
-            {
-                "PortBlasAlgorithm": self.algorithm,
-                "Vectorization": self.vectorization,
-                "VectorSize": self.vector,
-                "CacheLine": self.cache_line,
-                "WorkItem": self.item,
-                "WorkGroup": (*self.group, 1),
-                "TopTile": self.top,
-                "BatchTile": self.batch,
-                "DoubleBuffer": self.double_buffer,
-                "PadA": self.pad_a,
-                "PadB": self.pad_b,
-            }
-        )
+        values: dict[str, Value] = {name: getattr(self, field) for field, name in PARAMETERS.items()}
+        return Configuration(values | {PARAMETERS["group"]: (*self.group, 1)})
+
+    @property
+    def words(self) -> Words:
+        return _WORDS[self.algorithm]
+
+    @property
+    def flags(self) -> tuple[bool, bool, bool]:
+        return self.double_buffer, self.pad_a, self.pad_b
+
+    def tile(self, mode: Mode = Mode.OURS) -> str:
+        """`Tile<...>`: of a work-item, a work-group, a sub-group (ours has none), at the top level, and of a batch. The
+        original puts top-level tiles into the slots of sub-groups, which its kernels never read."""
+        return f"Tile<{', '.join(map(str, self.tile_numbers(mode)))}>"
+
+    def tile_numbers(self, mode: Mode) -> tuple[int, ...]:
+        middle = (*self.top, 1, 1) if mode is Mode.COMPAT else (1, 1, *self.top)
+        return (*self.item, *self.group, *middle, *self.batch)
+
+
+PARAMETERS = {
+    "algorithm": "PortBlasAlgorithm",
+    "vectorization": "Vectorization",
+    "vector": "VectorSize",
+    "cache_line": "CacheLine",
+    "item": "WorkItem",
+    "group": "WorkGroup",
+    "top": "TopTile",
+    "batch": "BatchTile",
+    "double_buffer": "DoubleBuffer",
+    "pad_a": "PadA",
+    "pad_b": "PadB",
+}
+"""The kernels' parameter of each field. A WorkGroup has a third entry, which is 1."""
+
+
+class Words(NamedTuple):
+    """What an algorithm of ours is called by `gemm_memory_t`, `gemm_algorithm_t` and `gemm_batch_type_t`."""
+
+    memory: str
+    algorithm: str
+    batch: str
+
+
+_WORDS = {
+    "local": Words("local", "standard", "strided"),
+    "non_local": Words("no_local", "standard", "strided"),
+    "interleaved": Words("no_local", "standard", "interleaved"),
+    "naive": Words("no_local", "naive", "strided"),
+    "tall_skinny": Words("local", "tall_skinny", "strided"),
+}

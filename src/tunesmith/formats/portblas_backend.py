@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby, product
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from ._templates import template
 from .portblas import Combination
-from .portblas_results import TYPE_NAMES, tile, words_of
+from .portblas_results import TYPE_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def header(sizes: Iterable[Size], device: str, version: str) -> str:
     for one in sizes:
         by_real.setdefault(one.real, []).append(one)
     types = {real: {layout: _tables(found, layout) for layout in (False, True)} for real, found in by_real.items()}
-    return _environment().get_template("portblas_backend.hpp.jinja").render(types=types, device=device, version=version)
+    return template("portblas_backend.hpp.jinja").render(types=types, device=device, version=version, absent=_absent)
 
 
 def _tables(sizes: Iterable[Size], interleaved: bool) -> list[Table]:
@@ -103,30 +101,15 @@ def _absent(tables: Sequence[Table], interleaved: bool) -> list[Absent]:
 
 def _arguments(one: Combination) -> str:
     """A combination as `Gemm_Launcher` takes it, without what is transposed."""
-    words = words_of(one)
     parts = (
         str(one.group[0] * one.group[1] * one.batch[1]),
-        *(str(flag).lower() for flag in (one.double_buffer, one.pad_a, one.pad_b)),
+        *(str(flag).lower() for flag in one.flags),
         str(one.cache_line),
-        tile(one),
-        f"gemm_memory_t::{words.memory}",
-        f"gemm_algorithm_t::{words.algorithm}",
+        one.tile(),
+        f"gemm_memory_t::{one.words.memory}",
+        f"gemm_algorithm_t::{one.words.algorithm}",
         f"gemm_vectorization_t::{one.vectorization}",
         str(one.vector),
-        f"gemm_batch_type_t::{words.batch}",
+        f"gemm_batch_type_t::{one.words.batch}",
     )
     return ", ".join(parts)
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("tunesmith.formats", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # C++, not HTML
-    )
-    made.globals["absent"] = _absent
-    return made

@@ -10,9 +10,6 @@ from collections.abc import Iterable
 
 from .portblas import Combination, Mode
 
-_MEMORY = {"local": "local", "tall_skinny": "local"}
-_ALGORITHM = {"naive": "naive", "tall_skinny": "tall_skinny"}
-_BATCH = {"interleaved": "interleaved"}
 _NUMBERS = {
     "local": 0,
     "no_local": 1,
@@ -33,16 +30,15 @@ _GUARD = ("#ifndef BENCH_PARAMS", "#error XMacro file expects BENCH_PARAMS macro
 
 def line(combination: Combination, mode: Mode) -> str:
     """The combination's call of `BENCH_PARAMS`."""
-    memory, algorithm, batch = _words(combination)
     words = (
-        f"::blas::gemm_memory_t::{memory}",
-        f"::blas::gemm_algorithm_t::{algorithm}",
-        f"::blas::gemm_batch_type_t::{batch}",
+        f"::blas::gemm_memory_t::{combination.words.memory}",
+        f"::blas::gemm_algorithm_t::{combination.words.algorithm}",
+        f"::blas::gemm_batch_type_t::{combination.words.batch}",
         f"::blas::gemm_vectorization_t::{combination.vectorization}",
         str(combination.vector),
         str(combination.cache_line),
-        f"::blas::Tile<{', '.join(map(str, _tile(combination, mode)))}>",
-        *(str(flag).lower() for flag in _flags(combination)),
+        f"::blas::{combination.tile(mode)}",
+        *(str(flag).lower() for flag in combination.flags),
     )
     return f"BENCH_PARAMS({', '.join(words)})"
 
@@ -50,12 +46,12 @@ def line(combination: Combination, mode: Mode) -> str:
 def stem(combination: Combination, mode: Mode) -> str:
     """The name of its source file, without the suffix. Different for different combinations."""
     numbers = (
-        *(_NUMBERS[word] for word in _words(combination)),
-        *map(int, _flags(combination)),
+        *(_NUMBERS[word] for word in combination.words),
+        *map(int, combination.flags),
         _NUMBERS[combination.vectorization],
         combination.cache_line,
         combination.vector,
-        *_tile(combination, mode),
+        *combination.tile_numbers(mode),
     )
     return "_".join(("tune_gemm", *map(str, numbers)))
 
@@ -63,18 +59,3 @@ def stem(combination: Combination, mode: Mode) -> str:
 def definition(config: str, lines: Iterable[str]) -> str:
     """The text of an X-macro file, without an end to its last line. `config` is the path as it was given."""
     return "\n".join((FIRST_LINE, f"// Config from: {config}", *_GUARD, *lines))
-
-
-def _words(combination: Combination) -> tuple[str, str, str]:
-    name = combination.algorithm
-    return _MEMORY.get(name, "no_local"), _ALGORITHM.get(name, "standard"), _BATCH.get(name, "strided")
-
-
-def _flags(combination: Combination) -> tuple[bool, bool, bool]:
-    return combination.double_buffer, combination.pad_a, combination.pad_b
-
-
-def _tile(combination: Combination, mode: Mode) -> tuple[int, ...]:
-    one = (1, 1)
-    middle = (*combination.top, *one) if mode is Mode.COMPAT else (*one, *combination.top)
-    return (*combination.item, *combination.group, *middle, *combination.batch)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tunesmith.records import Configuration
 
+from ._portblas_combination import PARAMETERS
 from .portblas import Combination
 
 SYSTEM = "System GEMM implementation"
@@ -43,13 +45,11 @@ def heading(transposes: str) -> str:
 
 def gemm_name(combination: Combination, data_type: str) -> str:
     """`Gemm <...>` with all parameters, in the original's order and words."""
-    words = words_of(combination)
-    real = TYPE_NAMES[data_type]
-    flags = (combination.double_buffer, combination.pad_a, combination.pad_b)
+    words, real = combination.words, TYPE_NAMES[data_type]
     parts = (
-        *(str(int(flag)) for flag in flags),
+        *(str(int(flag)) for flag in combination.flags),
         str(combination.cache_line),
-        tile(combination),
+        combination.tile(),
         f"{real}_{real}gemm_memory:{words.memory}",
         f"gemm_algorithm:{words.algorithm}",
         f"gemm_vectorization:{combination.vectorization}",
@@ -59,57 +59,12 @@ def gemm_name(combination: Combination, data_type: str) -> str:
     return f"Gemm <{', '.join(parts)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """What an algorithm of ours is called by `gemm_memory_t`, `gemm_algorithm_t` and `gemm_batch_type_t`."""
-
-    memory: str
-    algorithm: str
-    batch: str
-
-
-_WORDS = {
-    "local": Words("local", "standard", "strided"),
-    "non_local": Words("no_local", "standard", "strided"),
-    "interleaved": Words("no_local", "standard", "interleaved"),
-    "naive": Words("no_local", "naive", "strided"),
-    "tall_skinny": Words("local", "tall_skinny", "strided"),
-}
-
-
-def words_of(combination: Combination) -> Words:
-    return _WORDS[combination.algorithm]
-
-
-def tile(combination: Combination) -> str:
-    """`Tile<...>`: work-item, work-group, sub-group (ours has none), top-level and batch tiles."""
-    numbers = (*combination.item, *combination.group, 1, 1, *combination.top, *combination.batch)
-    return f"Tile<{', '.join(map(str, numbers))}>"
-
-
 def combination_of(configuration: Configuration) -> Combination | None:
     """The inverse of `Combination.configuration`; None for a configuration of another family."""
-    if "PortBlasAlgorithm" not in configuration:
+    if PARAMETERS["algorithm"] not in configuration:
         return None
-    rows, columns, _ = configuration.integers("WorkGroup")
-
-    def pair(name: str) -> tuple[int, int]:
-        first, second = configuration.integers(name)
-        return first, second
-
-    return Combination(
-        algorithm=configuration.word("PortBlasAlgorithm"),
-        vectorization=configuration.word("Vectorization"),
-        vector=configuration.integer("VectorSize"),
-        cache_line=configuration.integer("CacheLine"),
-        item=pair("WorkItem"),
-        group=(rows, columns),
-        top=pair("TopTile"),
-        batch=pair("BatchTile"),
-        double_buffer=configuration.flag("DoubleBuffer"),
-        pad_a=configuration.flag("PadA"),
-        pad_b=configuration.flag("PadB"),
-    )
+    values: dict[str, Any] = {field: configuration[name] for field, name in PARAMETERS.items()}
+    return Combination(**values | {"group": values["group"][:2]})
 
 
 def short_name(combination: Combination) -> str:

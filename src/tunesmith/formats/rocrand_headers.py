@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, UserError
 
 from ._cpp_switch import Shapes, merged
+from ._templates import template
 
 TARGETS_FILE = "tunesmith_target_arch.hpp"
+_CONFIG = "generator_config.hpp.jinja"
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _OURS = "namespace tunesmith::random"
@@ -47,7 +46,7 @@ def header(generator: str, shapes: Shapes, default: LaunchShape, existing: str =
     theirs = {name: shape for name, shape in shapes.items() if name.startswith("gfx")}
     ours = shapes if len(theirs) < len(shapes) else {}
     if not existing:
-        return _template().render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
+        return template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
     return _into(existing, generator, theirs, ours, default, place)
 
 
@@ -56,7 +55,7 @@ def targets(names: Sequence[str], existing: str = "") -> str:
     enumeration = re.search(r"enum class target_arch[^{]*\{([^}]*)\}", existing)
     before = re.findall(r"^\s*(\w+),", enumeration[1], re.MULTILINE) if enumeration else []
     known = sorted({*names, *before} - {UNKNOWN_ARCHITECTURE})
-    return _environment().get_template("tunesmith_target_arch.hpp.jinja").render(names=known)
+    return template("tunesmith_target_arch.hpp.jinja").render(names=known)
 
 
 def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: LaunchShape, place: str) -> str:
@@ -74,7 +73,7 @@ def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: Laun
     text = parts["theirs"] + parts["ours"]
     for name, shapes in new.items():
         if shapes and not has[name]:
-            part = _template().render(generator=generator, theirs=theirs, ours=ours, default=default, part=name)
+            part = template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part=name)
             text = _beside(text, part, place, first=name == "theirs")
     return text
 
@@ -89,19 +88,3 @@ def _beside(text: str, part: str, place: str, first: bool) -> str:
     theirs, ours = (part.strip("\n"), body) if first else (body, part.strip("\n"))
     inside = f'#if __has_include("config_defaults.hpp")\n\n{theirs}\n\n#else\n\n{ours}\n\n#endif'
     return f"{before}\n{inside}\n\n{after}"
-
-
-def _template() -> Template:
-    return _environment().get_template("generator_config.hpp.jinja")
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("tunesmith.formats", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # C++, not HTML
-    )

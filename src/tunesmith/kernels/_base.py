@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 
 from tunesmith.records import (
@@ -20,6 +22,15 @@ from tunesmith.records import (
     identity,
 )
 from tunesmith.spaces import Space
+
+Facts = Sequence[CompiledFacts]
+"""What the compiler said of the entries of a configuration's modules; nothing where they are not compiled."""
+
+
+@cache
+def source(package: str, *path: str) -> str:
+    """The text of a source that lies in a package, as data beside its modules."""
+    return files(package).joinpath(*path).read_text(encoding="utf-8")
 
 
 class Kernel(ABC):
@@ -52,9 +63,7 @@ class Kernel(ABC):
         """Why it cannot run this problem (memory, smallest size); asked only of configurations without `rejections`."""
         yield from ()
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         """Why the compiled program is useless (registers, spills, work-group size)."""
         yield from ()
 
@@ -63,9 +72,7 @@ class Kernel(ABC):
         """What the toolchain compiles; a Launch names a module by its place here."""
 
     @abstractmethod
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """The launches that solve the problem."""
 
     def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:

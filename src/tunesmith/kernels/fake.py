@@ -7,12 +7,11 @@ full, a best vector width that depends on the tile, so that tuning one parameter
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from tunesmith.problems.gemm import Gemm, GemmOperation
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -28,7 +27,8 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Parameter, Space, When
 
-from ._base import Kernel
+from ._base import Facts, Kernel
+from .gemm.parameters import natural, pair, positive, switch
 from .gemm.types import wrong_type
 
 FAULTS = (
@@ -70,22 +70,14 @@ _SPACE = Space(
             "Work-items of a work-group along M and N; the third is 1.",
             accepts="list of 3 positive integers",
         ),
-        Parameter(
-            "ThreadTile",
-            (4, 4),
-            ((2, 2), (4, 4), (8, 4), (8, 8)),
-            "Elements of D a work-item.",
-            accepts="list of 2 positive integers",
-        ),
-        Parameter("LoopUnroll", 8, (4, 8, 16, 32), "Steps along K at once.", accepts="positive integer"),
+        pair("ThreadTile", ((2, 2), (4, 4), (8, 4), (8, 8)), "Elements of D a work-item.", default=(4, 4)),
+        positive("LoopUnroll", (4, 8, 16, 32), "Steps along K at once.", default=8),
         Parameter("VectorWidth", 1, (1, 2, 4, 8), "Elements in a load."),
-        Parameter("PrefetchGlobalRead", False, (False, True), "Load a step ahead.", accepts="truth value"),
+        switch("PrefetchGlobalRead", False, "Load a step ahead."),
         Parameter("GlobalSplitU", 1, (1, 2, 4, 8), "Parts of K.", When.LAUNCH, accepts="positive integer"),
         Parameter("FakeFault", "none", FAULTS, "What goes wrong on the fake device."),
-        Parameter("FakeNoise", 0, (0, 1, 2, 5), "Noise of the fake device's times, percent.", accepts="natural number"),
-        Parameter(
-            "FakeDrift", 0, (0, 1, 10), "Rise of its times with each thousand, percent.", accepts="natural number"
-        ),
+        natural("FakeNoise", (0, 1, 2, 5), "Noise of the fake device's times, percent."),
+        natural("FakeDrift", (0, 1, 10), "Rise of its times with each thousand, percent."),
     )
 )
 
@@ -121,9 +113,7 @@ class FakeGemm(Kernel):
         }
         return (Module("fake", "gemm", ("gemm",), constants=config.without(launch_time) | behaviour),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         g = Gemm.of(problem)
         tile = _tile(config)
         operands = {operand.name: operand for operand in GemmOperation().operands(problem)}

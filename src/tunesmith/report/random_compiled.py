@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 
-from tunesmith.records import CompiledFacts
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.random.compile import CompilePlan, Program
@@ -25,18 +25,17 @@ def tables(outcome: Outcome[CompilePlan]) -> RenderableType:
     numbers = ("compiled", "found", "registers", "spills", "shared", "rejected", "failed")
     shown = table("generator", *numbers, right=numbers)
     for generator, programs in by_generator(outcome).items():
-        usable = [program for program in programs if _is_usable(program)]
-        facts = _facts(usable)
-        spilling = [program for program in usable if _spill_bytes(program)]
+        made = _generator(generator, programs)
+        spilling, most = made["spilling"], made["shared_bytes_most"]
         shown.add_row(
             generator,
-            str(sum(not program.found for program in usable)),
-            str(sum(program.found for program in usable)),
-            _range([fact.registers for fact in facts if fact.registers is not None]),
-            f"{len(spilling)}, to {max(map(_spill_bytes, spilling))} B" if spilling else "-",
-            _text.size(most) if (most := _most_shared(facts)) else "-",
-            str(sum(program.rejection is not None for program in programs) or "-"),
-            str(sum(program.failure is not None for program in programs) or "-"),
+            str(made["compiled"]),
+            str(made["found"]),
+            _range(made["registers_least"], made["registers_most"]),
+            f"{spilling}, to {made['spill_bytes_most']} B" if spilling else "-",
+            _text.size(most) if most else "-",
+            str(sum(made["rejected"].values()) or "-"),
+            str(made["failed"] or "-"),
         )
     run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.plan.compiler}, finds them"
     lines = [
@@ -75,9 +74,9 @@ def by_generator(outcome: Outcome[CompilePlan]) -> dict[str, list[Program]]:
     return found
 
 
-def _generator(name: str, programs: Sequence[Program]) -> dict[str, object]:
-    usable = [program for program in programs if _is_usable(program)]
-    facts = _facts(usable)
+def _generator(name: str, programs: Sequence[Program]) -> dict[str, Any]:
+    usable = [program for program in programs if not program.rejection and not program.failure]
+    facts = [fact for program in usable for fact in program.facts]
     registers = [fact.registers for fact in facts if fact.registers is not None]
     spills = [_spill_bytes(program) for program in usable]
     reasons = Counter(program.rejection.reason for program in programs if program.rejection)
@@ -92,12 +91,8 @@ def _generator(name: str, programs: Sequence[Program]) -> dict[str, object]:
         "registers_most": max(registers, default=None),
         "spilling": sum(spill > 0 for spill in spills),
         "spill_bytes_most": max(spills, default=None),
-        "shared_bytes_most": _most_shared(facts),
+        "shared_bytes_most": max((fact.local_bytes for fact in facts if fact.local_bytes is not None), default=None),
     }
-
-
-def _is_usable(program: Program) -> bool:
-    return not program.rejection and not program.failure
 
 
 def _spill_bytes(program: Program) -> int:
@@ -105,18 +100,9 @@ def _spill_bytes(program: Program) -> int:
     return max((fact.spill_bytes or 0 for fact in program.facts), default=0)
 
 
-def _facts(programs: Iterable[Program]) -> list[CompiledFacts]:
-    return [fact for program in programs for fact in program.facts]
-
-
-def _most_shared(facts: Sequence[CompiledFacts]) -> int | None:
-    return max((fact.local_bytes for fact in facts if fact.local_bytes is not None), default=None)
-
-
-def _range(numbers: Sequence[int]) -> str:
-    if not numbers:
+def _range(least: int | None, most: int | None) -> str:
+    if least is None:
         return "-"
-    least, most = min(numbers), max(numbers)
     return str(least) if least == most else f"{least} to {most}"
 
 

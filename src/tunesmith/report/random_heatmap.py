@@ -124,18 +124,17 @@ def common_scale(decisions: Sequence[Decision]) -> Scale:
 def heatmap(decision: Decision, scale: Scale) -> str:
     """The picture of one decision: first the objective over everything, then each distribution and type."""
     matrix = decision.matrix
-    scores = {one.shape: one.score for one in decision.ranking if _drawable(one.score)}
+    scores = {one.shape: one.score for one in decision.ranking if 0 < one.score < math.inf}
     ratios = {case: {shape: matrix.ratio(case, shape).ratio for shape in matrix.speeds[case]} for case in matrix.cases}
     texts = [_number(value) for row in [scores, *ratios.values()] for value in row.values()]
     shapes = [matrix.default, *matrix.shapes, *(one.shape for one in decision.ranking)]
     grid = Grid.of(shapes, max(texts, key=len, default=""))
     several = len({case.bytes for case in matrix.cases}) > 1
-    drawn = [
-        ("all distributions and types", _overall(decision), _cells(decision, grid, scale, scores, _why_not(decision)))
-    ]
+    overall = f"{decision.objective}: {_number(decision.score)} times the default"
+    cells = _cells(decision, grid, scale, scores, _why_not(decision))
+    drawn = [("all distributions and types", overall, cells)]
     for case, row in ratios.items():
-        why = _not_there(decision, case)
-        cells = _cells(decision, grid, scale, row, why, case)
+        cells = _cells(decision, grid, scale, row, _not_there(decision, case), case)
         drawn.append((_title(case, several), _speeds(decision, case), cells))
     return _render(decision, scale, grid, drawn)
 
@@ -183,10 +182,6 @@ def _not_there(decision: Decision, case: Case) -> Callable[[LaunchShape], str]:
     return lambda shape: "failed" if (case, shape) in failed else "not measured"
 
 
-def _overall(decision: Decision) -> str:
-    return f"{decision.objective}: {_number(decision.score)} times the default"
-
-
 def _title(case: Case, several: bool) -> str:
     size = f", {_text.size(case.bytes)}" if several and case.bytes else ""
     return f"{case.distribution} {case.value_type}{size}"
@@ -206,15 +201,12 @@ def _number(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
 
 
-def _drawable(score: float) -> bool:
-    return 0 < score < math.inf
-
-
 def _render(decision: Decision, scale: Scale, grid: Grid, drawn: Sequence[tuple[str, str, tuple[Cell, ...]]]) -> str:
     heading = f"{decision.generator} on {decision.architecture}"
     default, chosen = decision.matrix.default, decision.chosen
     summary = f"speed relative to the default shape {default}; {decision.objective} chose {chosen}"
-    legend = Legend(default, chosen, bool(decision.overrides), _has_gaps(drawn))
+    has_gaps = any(not cell.text for _, _, cells in drawn for cell in cells)
+    legend = Legend(default, chosen, bool(decision.overrides), has_gaps)
     inner = max(grid.size[0], *(max(width(title, NORMAL, bold=True), width(below)) for title, below, _ in drawn))
     pitch = grid.margin + inner + GAP
     columns = max(1, min(len(drawn), int((PAGE + GAP) // pitch)))
@@ -248,10 +240,6 @@ def _render(decision: Decision, scale: Scale, grid: Grid, drawn: Sequence[tuple[
         large=LARGE,
         left_facets=range(0, len(facets), columns),
     )
-
-
-def _has_gaps(drawn: Sequence[tuple[str, str, tuple[Cell, ...]]]) -> bool:
-    return any(not cell.text for _, _, cells in drawn for cell in cells)
 
 
 @dataclass(frozen=True)

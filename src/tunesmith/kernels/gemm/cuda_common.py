@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tunesmith.kernels.cuda_limits import MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
-from tunesmith.problems.gemm import Gemm, GemmOperation
+from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Configuration, Problem, Rejection, Target, Value
 from tunesmith.spaces import Parameter
 
+from .launching import allocations
 from .parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
 
 DEFAULT_DEPTH = 8
@@ -97,10 +98,7 @@ def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, t
         yield Rejection("grid", f"{groups_x} macro tiles, a launch has at most {GRID_LIMIT_X}")
     if groups_z > GRID_LIMIT_Z:
         yield Rejection("grid", f"batch times GlobalSplitU is {groups_z}, a launch has at most {GRID_LIMIT_Z}")
-    arrays = {
-        one.name: one.storage_elements * np.dtype(one.dtype).itemsize for one in GemmOperation().operands(problem)
-    }
-    arrays["the workspace"] = workspace
+    arrays = allocations(problem, workspace)
     largest = max(arrays, key=lambda name: arrays[name])
     if arrays[largest] > target.max_allocation_bytes:
         have = target.max_allocation_bytes

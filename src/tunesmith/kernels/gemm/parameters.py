@@ -5,12 +5,31 @@ A parameter that several families have stands here once, so that it means the sa
 
 from __future__ import annotations
 
+from functools import partial
+
+from tunesmith.records import Value
 from tunesmith.spaces import Parameter, When
+
+
+def _listed(accepts: str, name: str, values: tuple[Value, ...], doc: str, default: Value | None = None) -> Parameter:
+    return Parameter(name, values[0] if default is None else default, values, doc, accepts=accepts)
+
+
+one_of = partial(_listed, "one of the values")
+positive = partial(_listed, "positive integer")
+natural = partial(_listed, "natural number")
+pair = partial(_listed, "list of 2 positive integers")
+"""Parameters by what a tuning file may say: name, values and meaning; the default is the first of the values, unless
+another is given."""
+
+
+def switch(name: str, default: bool, doc: str) -> Parameter:
+    return Parameter(name, default, (default, not default), doc, accepts="truth value")
 
 
 def language(name: str) -> Parameter:
     text = "The language the kernel is written in; with the form it picks the family."
-    return Parameter("KernelLanguage", name, (name,), text)
+    return one_of("KernelLanguage", (name,), text)
 
 
 def local_memory(default: bool) -> Parameter:
@@ -36,76 +55,47 @@ def work_group(default: tuple[int, int, int], *more: tuple[int, int, int]) -> Pa
 
 
 def thread_tile(default: tuple[int, int], *more: tuple[int, int]) -> Parameter:
-    return Parameter(
-        "ThreadTile",
-        default,
-        (default, *more),
-        "Elements of D that one work-item computes: along M and along N.",
-        accepts="list of 2 positive integers",
-    )
+    return pair("ThreadTile", (default, *more), "Elements of D that one work-item computes: along M and along N.")
 
 
 def vector_width(default: int) -> Parameter:
-    return Parameter(
-        "VectorWidth",
-        default,
-        (1, 2, 4, 8, 16),
-        "Elements in one load, one store and one vector operation; neighbours in memory.",
-    )
+    text = "Elements in one load, one store and one vector operation; neighbours in memory."
+    return one_of("VectorWidth", (1, 2, 4, 8, 16), text, default)
 
 
-DEPTH_U = Parameter(
+DEPTH_U = natural(
     "DepthU",
-    0,
     (0, 4, 8, 16, 32, 64),
     "Steps along K between two trips to memory: LoopUnroll x LocalSplitU. 0 lets it follow from LoopUnroll; in "
     "TritonGemm, which takes powers of two from 16 to 256, it stands for 64.",
-    accepts="natural number",
 )
-LOOP_UNROLL = Parameter(
+LOOP_UNROLL = natural(
     "LoopUnroll",
-    0,
     (0, 1, 2, 4, 8, 16, 32),
     "Steps along K in the unrolled inner loop. 0 lets it follow from DepthU, or be 8 when that is 0 too.",
-    accepts="natural number",
 )
-LOADS_A = Parameter(
+LOADS_A = positive(
     "NumLoadsCoalescedA",
-    1,
     (1, 2, 4, 8),
     "Of the loads that bring in a tile of A, how many lie side by side along A's contiguous dimension; the others lie "
     "across it.",
-    accepts="positive integer",
 )
-LOADS_B = Parameter(
-    "NumLoadsCoalescedB",
-    1,
-    (1, 2, 4, 8),
-    "What NumLoadsCoalescedA is for A, for the tile of B.",
-    accepts="positive integer",
+LOADS_B = positive("NumLoadsCoalescedB", (1, 2, 4, 8), "What NumLoadsCoalescedA is for A, for the tile of B.")
+PREFETCH = switch(
+    "PrefetchGlobalRead", False, "Read the next tiles into registers while the present ones are multiplied."
 )
-PREFETCH = Parameter(
-    "PrefetchGlobalRead",
-    False,
-    (False, True),
-    "Read the next tiles into registers while the present ones are multiplied.",
-    accepts="truth value",
-)
-EDGE_TYPE = Parameter(
+EDGE_TYPE = one_of(
     "EdgeType",
-    "Branch",
     ("Branch", "ShiftPtr"),
     "At the edge of the matrix: Branch asks for each element whether it exists; ShiftPtr moves the address back until "
     "all of them do, and computes some elements twice, which needs a matrix no smaller than what is moved.",
 )
-GLOBAL_SPLIT = Parameter(
+GLOBAL_SPLIT = positive(
     "GlobalSplitU",
-    1,
     (1, 2, 4, 8),
     "Work-groups that share one macro tile, each with its part of K. Their sums go to the workspace and are added in a "
     "fixed order, by a second launch or by the work-group with the first part, so that results repeat bit by bit. "
     "Compiled in for OpenCL, a parameter of the launch elsewhere.",
-    accepts="positive integer",
 )
 STREAM_GRID = Parameter(
     "StreamKGrid",
@@ -127,27 +117,21 @@ STREAM_FULL_TILES = Parameter(
     When.LAUNCH,
     accepts="natural number or -1",
 )
-GROUP_MAPPING = Parameter(
+GROUP_MAPPING = positive(
     "WorkGroupMapping",
-    1,
     (1, 2, 4, 8, 16, 32, 64),
     "Work-groups walk over the tiles of D in blocks of this many tile columns, row by row inside a block, so that "
     "neighbours in time share a tile of A. 1 walks down each column of tiles.",
-    accepts="positive integer",
 )
-LDS_PAD = Parameter(
+LDS_PAD = natural(
     "LdsPad",
-    0,
     (0, 1, 2, 4, 8),
     "Elements left empty after each row of a tile in local memory, so that rows start in different banks.",
-    accepts="natural number",
 )
-PACK_A = Parameter(
+PACK_A = switch(
     "PackA",
     False,
-    (False, True),
     "Launch a copy first that lays A out in panels as high as the thread tile, in the order in which the kernel reads "
     "it: no cache conflicts between columns, no edges. Ours, after the packing of BLIS and GotoBLAS.",
-    accepts="truth value",
 )
-PACK_B = Parameter("PackB", False, (False, True), "What PackA is for A, for B.", accepts="truth value")
+PACK_B = switch("PackB", False, "What PackA is for A, for B.")

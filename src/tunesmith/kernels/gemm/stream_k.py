@@ -2,8 +2,7 @@
 
 A fixed grid of work-groups first takes whole tiles in waves (data-parallel), then splits the iterations of the last
 tiles evenly, each work-group one contiguous share. A tile that several shares meet in is added up in the order of
-their work-groups, so that results repeat bit by bit. Kernels mirror `Schedule.segments`; `stream_k_tables` has the same
-for all work-groups at once.
+their work-groups, so that results repeat bit by bit. Kernels mirror `Schedule.segments`.
 
 Sources: Osama and others, Stream-K (arXiv 2301.03598); Tensile's two-tile schedule, data-parallel part first
 (`StreamK: 3`).

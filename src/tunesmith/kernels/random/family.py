@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
-from itertools import chain
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel, source
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
 from tunesmith.problems.random import GENERATORS, Kind, RandomFill, poisson_table
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -82,9 +79,8 @@ class OpenCLRandom(Kernel):
         )
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        generator = GENERATORS[problem_type.fields.word("Generator")]
-        block = config.integer("BlockSize")
-        if self.language not in _LANGUAGES.get(target.api, ()):
+        generator, block = GENERATORS[problem_type.fields.word("Generator")], config.integer("BlockSize")
+        if self.language != target.api:
             yield Rejection("device API", f"{target.name} is reached by {target.api}, which runs no {self.language}")
         if block > target.max_work_group_size:
             yield Rejection("work-group size", f"{block} work-items, the device allows {target.max_work_group_size}")
@@ -105,9 +101,7 @@ class OpenCLRandom(Kernel):
         if fill.dimensions > MOST_WORK_GROUPS[1]:
             yield Rejection("grid", f"{fill.dimensions} dimensions, a launch has at most {MOST_WORK_GROUPS[1]}")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         block = config.integer("BlockSize")
         for fact in facts:
             if fact.registers and fact.registers * block > REGISTERS_PER_BLOCK and target.api == "CUDA":
@@ -132,9 +126,7 @@ class OpenCLRandom(Kernel):
         """Bytes of local memory that a launch must ask for, rather than the source."""
         return 0
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         fill = RandomFill.of(problem)
         program = PROGRAMS[fill.generator.name]
         block = (config.integer("BlockSize"), 1, 1)
@@ -143,27 +135,17 @@ class OpenCLRandom(Kernel):
         constants, shared = tables(fill), self._local_at_launch(program, block[0])
         workspace = Workspace.of(program, engines_of(config), constants)
         distribution = tuple(_distribution(fill, problem.scalars, workspace))
-        setup: tuple[Write | Launch, ...] = tuple(
-            Write(workspace.tables[name], data) for name, data in constants.items()
-        )
+        writes = (Write(workspace.tables[name], data) for name, data in constants.items())
+        setup: tuple[Write | Launch, ...] = tuple(writes)
+        seed, offset = ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64")
         if fill.generator.kind is Kind.COUNTER:
-            given: tuple[Argument, ...] = (ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64"))
+            given: tuple[Argument, ...] = (seed, offset)
         elif fill.generator.kind is Kind.QUASI:
-            given = (
-                WorkspaceArgument(workspace.tables["directions"]),
-                WorkspaceArgument(workspace.tables["shift"]),
-                ScalarArgument(fill.offset, "uint64"),
-            )
+            given = (*(WorkspaceArgument(workspace.tables[name]) for name in ("directions", "shift")), offset)
         else:
-            state = WorkspaceArgument(workspace.state)
-            start = fill.offset % engines_of(config)
-            given = (state, ScalarArgument(start, "uint32"))
-            seeding = (
-                state,
-                WorkspaceArgument(workspace.tables["jumps"]),
-                ScalarArgument(fill.seed, "uint64"),
-                ScalarArgument(fill.offset, "uint64"),
-            )
+            state = WorkspaceArgument()
+            given = (state, ScalarArgument(fill.offset % engines_of(config), "uint32"))
+            seeding = (state, WorkspaceArgument(workspace.tables["jumps"]), seed, offset)
             setup = (*setup, Launch(0, "initialise", grid, block, seeding, shared))
         arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *given, *distribution)
         return Plan((Launch(0, "generate", grid, block, arguments, shared),), workspace.size, setup)
@@ -199,15 +181,11 @@ def engines_of(config: Configuration) -> int:
     return config.integer("BlockSize") * config.integer("GridSize")
 
 
-_LANGUAGES = {"OpenCL": ("OpenCL",), "CUDA": ("CUDA",)}
-
-
 def _wrong_engines(config: Configuration, problem_type: ProblemType) -> Iterator[Rejection]:
     generator = GENERATORS[problem_type.fields.word("Generator")]
     block, engines = config.integer("BlockSize"), engines_of(config)
     if problem_type.fields.word("Ordering") == "default" and engines != generator.default_engines:
-        detail = f"{engines} engines, the default sequence is that of {generator.default_engines}"
-        yield Rejection("ordering", detail)
+        yield Rejection("ordering", f"{engines} engines, the default sequence is that of {generator.default_engines}")
     if generator.power_of_two and engines & (engines - 1):
         yield Rejection("duplicate streams", f"{engines} engines are no power of two: some would share a stream")
     if generator.block and block != generator.block:
@@ -233,6 +211,4 @@ def _distribution(fill: RandomFill, scalars: Configuration, workspace: Workspace
 
 @cache
 def _text(sources: tuple[str, ...]) -> str:
-    folder = files(__package__).joinpath("source")
-    names = chain(HEADERS, sources)
-    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    return "\n".join(source(__package__, "source", name) for name in (*HEADERS, *sources))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tunesmith.problems.random import Generator, Kind
 from tunesmith.records import Launch, ScalarArgument
@@ -41,5 +42,4 @@ def changed(launch: Launch, grid: int, numbers: Sequence[tuple[int, int]]) -> La
         before = arguments[place]
         assert isinstance(before, ScalarArgument)
         arguments[place] = ScalarArgument(value, before.dtype)
-    shape = (grid, *launch.grid[1:])
-    return Launch(launch.module, launch.entry, shape, launch.work_group, tuple(arguments), launch.shared_bytes)
+    return replace(launch, grid=(grid, *launch.grid[1:]), arguments=tuple(arguments))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tunesmith.problems.random import RandomFill, poisson_table
 from tunesmith.problems.random.streams import sobol_directions, sobol_shift
 
-from .engines import ENGINES, EngineSource
 from .jumps import jumps
 
 HEADERS = ("dialect.h", "types.h", "normal.h", "quantile.h", "distributions.h")
@@ -19,49 +18,64 @@ ALIGNMENT = 4096
 """Of what lies in the workspace, in bytes: no device asks for more of a buffer's part."""
 
 
+WORD = 4
+"""Bytes of a word of state, and of local memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`sources` behind the headers, with `macros`; bytes that engines and a work-group need."""
+    """The `sources`, in this order behind HEADERS, with `macros`, and the memory that their kernels use.
+
+    Every `sharing` engines have `state_words` words of state between them; a work-group has `local_words` words of
+    local memory, and as many again for each of its work-items as `local_words_each` says.
+    """
 
     sources: tuple[str, ...]
     macros: Mapping[str, str | int] = field(default_factory=dict)
-    entries: tuple[str, ...] = ("generate",)
-    state_bytes: Callable[[int], int] = lambda engines: 0
-    local_bytes: Callable[[int], int] = lambda block: 0
+    state_words: int = 0
+    sharing: int = 1
+    local_words: int = 0
+    local_words_each: int = 0
     needs_double: bool = False
+    """Whether an OpenCL device must compute in double precision even for other values."""
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        return ("initialise", "generate") if self.state_words else ("generate",)
+
+    def state_bytes(self, engines: int) -> int:
+        return WORD * self.state_words * engines // self.sharing
+
+    def local_bytes(self, block: int) -> int:
+        """Of a work-group of `block` work-items."""
+        return WORD * (self.local_words + self.local_words_each * block)
 
 
-def _threefry(lanes: int, bits: int) -> Program:
-    return Program(("threefry.h", "counter.h"), {"LANES": lanes, "LANE_BITS": bits})
-
-
-def _engines(source: EngineSource) -> Program:
-    return Program(
-        source.sources,
-        entries=("initialise", "generate"),
-        state_bytes=source.state_bytes,
-        local_bytes=source.local_bytes,
-        needs_double=source.needs_double,
-    )
-
-
-def _sobol(bits: int) -> Program:
-    return Program(("sobol.h",), {"QUASI": 1, "WORD_BITS": bits})
+def _engine(*sources: str, words: int, needs_double: bool = False) -> Program:
+    return Program((*sources, "vector.h", "engine.h"), state_words=words, needs_double=needs_double)
 
 
 PROGRAMS: dict[str, Program] = {
     "philox4_32_10": Program(("philox4_32_10.h", "counter.h")),
-    "threefry2_32_20": _threefry(2, 32),
-    "threefry2_64_20": _threefry(2, 64),
-    "threefry4_32_20": _threefry(4, 32),
-    "threefry4_64_20": _threefry(4, 64),
-    "sobol32": _sobol(32),
-    "sobol64": _sobol(64),
-    "scrambled_sobol32": _sobol(32),
-    "scrambled_sobol64": _sobol(64),
-    **{name: _engines(source) for name, source in ENGINES.items()},
+    **{
+        f"threefry{lanes}_{bits}_20": Program(("threefry.h", "counter.h"), {"LANES": lanes, "LANE_BITS": bits})
+        for lanes in (2, 4)
+        for bits in (32, 64)
+    },
+    **{
+        f"{name}{bits}": Program(("sobol.h",), {"QUASI": 1, "WORD_BITS": bits})
+        for name in ("sobol", "scrambled_sobol")
+        for bits in (32, 64)
+    },
+    "xorwow": _engine("xorwow.h", words=6),
+    "lfsr113": _engine("lfsr113.h", words=4),
+    "mrg32k3a": _engine("mrg32k3a.h", "mrg.h", words=6, needs_double=True),
+    "mrg31k3p": _engine("mrg31k3p.h", "mrg.h", words=6, needs_double=True),
+    "mt19937": Program(("vector.h", "rows.h", "mt19937.h"), state_words=79, local_words_each=78),
+    "mtgp32": Program(("vector.h", "rows.h", "mtgp32.h"), state_words=351 + 1 + 36, sharing=256, local_words=1119 + 32),
 }
-"""By generator."""
+"""By generator. Engines of those with `rows.h` advance together: a call after one whose last row (of a vector an
+engine) was cut, with vectors of another number of words, must have `start` 0, which leaves out the rest of that row."""
 
 
 def tables(fill: RandomFill) -> dict[str, bytes]:
@@ -78,18 +92,17 @@ def _constants(generator: str, seed: int, dimensions: int) -> Mapping[str, bytes
         directions = sobol_directions(generator, seed, dimensions)
         shift = sobol_shift(generator, seed, dimensions)
         return {"directions": directions.tobytes(), "shift": shift.tobytes()}
-    return {"jumps": jumps(generator).tobytes()} if generator in ENGINES else {}
+    return {"jumps": jumps(generator).tobytes()} if PROGRAMS[generator].state_words else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Offsets in bytes: of the states and each table.
+    """Offsets in bytes of each table; the states come first.
 
     Whatever a distribution brings along comes last, so that one workspace serves all distributions of a generator.
     """
 
     tables: Mapping[str, int]
-    state: int
     size: int
 
     @staticmethod
@@ -98,7 +111,7 @@ class Workspace:
         for name, data in constants.items():
             places[name] = end
             end += _rounded(len(data))
-        return Workspace(places, 0, end)
+        return Workspace(places, end)
 
 
 def _rounded(size: int) -> int:

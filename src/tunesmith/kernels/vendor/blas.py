@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    GemmCall,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-)
+from tunesmith.records import Configuration, GemmCall, Module, Plan, Problem, ProblemType, Rejection, Target
 from tunesmith.spaces import Space
 
 PLAIN = {
@@ -96,9 +86,7 @@ class VendorBlas(Kernel):
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (Module(self.language, "", ("gemm",)),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm = Gemm.of(problem)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from tunesmith.kernels._base import source
 from tunesmith.records import Launch, Module, OperandArgument, ScalarArgument, WorkspaceArgument
 
 ALIGNMENT = 16
@@ -94,5 +94,4 @@ def needs_copy(leading: int, stride: int, batch: int, element: int) -> bool:
 
 @cache
 def aligned_module() -> Module:
-    text = files(__package__).joinpath("aligned.cu").read_text(encoding="utf-8")
-    return Module("CUDA", text, ("align", "transpose"))
+    return Module("CUDA", source(__package__, "aligned.cu"), ("align", "transpose"))

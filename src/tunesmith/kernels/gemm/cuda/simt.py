@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel, source
 from tunesmith.kernels.gemm.cuda_common import (
     Tile,
     tile_parameters,
@@ -18,12 +16,12 @@ from tunesmith.kernels.gemm.cuda_common import (
     wrong_size,
     wrong_work_group,
 )
+from tunesmith.kernels.gemm.launching import integers, longs
 from tunesmith.kernels.gemm.parameters import GLOBAL_SPLIT, language
+from tunesmith.kernels.gemm.stream_k import ceil_div
 from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import (
-    Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     Module,
@@ -76,9 +74,7 @@ class CudaSimtGemm(Kernel):
         if parts > gemm.k:
             yield Rejection("global split", f"{parts} parts of K = {gemm.k} leave some without work")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             if fact.entry == "gemm":
                 yield from useless_program(fact, Tile.of(config))
@@ -99,18 +95,29 @@ class CudaSimtGemm(Kernel):
             "REDUCE_THREADS": REDUCE_THREADS,
         }
         options = tuple(f"-D{name}={value}" for name, value in macros.items())
-        return (Module(self.language, _source(), ("gemm", "reduce") if split else ("gemm",), options),)
+        entries = ("gemm", "reduce") if split else ("gemm",)
+        return (Module(self.language, source(__package__, "simt.cu"), entries, options),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tile, parts = Gemm.of(problem), Tile.of(config), config.integer("GlobalSplitU")
+        part = ceil_div(ceil_div(gemm.k, tile.depth), parts) * tile.depth
+        outputs = (OperandArgument("C"), OperandArgument("D"))
+        final = (
+            *longs(gemm.ldc, gemm.ldd, gemm.stride_c, gemm.stride_d),
+            *(ScalarArgument(value, gemm.dtype) for value in (gemm.alpha, gemm.beta)),
+        )
         multiply = Launch(
             module=0,
             entry="gemm",
             grid=(tile.count(gemm), 1, gemm.batch * parts),
             work_group=(tile.items, 1, 1),
-            arguments=_gemm_arguments(gemm, tile, parts),
+            arguments=(
+                *(OperandArgument("A"), OperandArgument("B")),
+                *((WorkspaceArgument(),) if parts > 1 else outputs),
+                *integers(gemm.m, gemm.n, gemm.k, part, parts),
+                *longs(gemm.lda, gemm.ldb, gemm.stride_a, gemm.stride_b),
+                *(() if parts > 1 else final),
+            ),
             shared_bytes=tile.operand_bytes(gemm.dtype),
         )
         if parts == 1:
@@ -120,17 +127,12 @@ class CudaSimtGemm(Kernel):
             entry="reduce",
             grid=(-(-gemm.m * gemm.n // REDUCE_THREADS), 1, gemm.batch),
             work_group=(REDUCE_THREADS, 1, 1),
-            arguments=_reduce_arguments(gemm, parts),
+            arguments=(WorkspaceArgument(), *outputs, *integers(gemm.m, gemm.n, parts), *final),
         )
         return Plan((multiply, add), workspace_bytes=_workspace(gemm, parts))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         return Tile.of(config).derived()
-
-
-@cache
-def _source() -> str:
-    return files(__package__).joinpath("simt.cu").read_text(encoding="utf-8")
 
 
 def _dtype(problem_type: ProblemType) -> str:
@@ -139,34 +141,3 @@ def _dtype(problem_type: ProblemType) -> str:
 
 def _workspace(gemm: Gemm, parts: int) -> int:
     return 0 if parts == 1 else parts * gemm.batch * gemm.n * gemm.m * np.dtype(gemm.dtype).itemsize
-
-
-def _gemm_arguments(gemm: Gemm, tile: Tile, parts: int) -> tuple[Argument, ...]:
-    steps = -(-gemm.k // tile.depth)
-    part = -(-steps // parts) * tile.depth
-    return (
-        OperandArgument("A"),
-        OperandArgument("B"),
-        *((WorkspaceArgument(),) if parts > 1 else (OperandArgument("C"), OperandArgument("D"))),
-        *(ScalarArgument(value, "int32") for value in (gemm.m, gemm.n, gemm.k, part, parts)),
-        *(ScalarArgument(value, "int64") for value in (gemm.lda, gemm.ldb, gemm.stride_a, gemm.stride_b)),
-        *(() if parts > 1 else _epilogue(gemm)),
-    )
-
-
-def _reduce_arguments(gemm: Gemm, parts: int) -> tuple[Argument, ...]:
-    return (
-        WorkspaceArgument(),
-        OperandArgument("C"),
-        OperandArgument("D"),
-        *(ScalarArgument(value, "int32") for value in (gemm.m, gemm.n, parts)),
-        *_epilogue(gemm),
-    )
-
-
-def _epilogue(gemm: Gemm) -> tuple[Argument, ...]:
-    return (
-        *(ScalarArgument(value, "int64") for value in (gemm.ldc, gemm.ldd, gemm.stride_c, gemm.stride_d)),
-        ScalarArgument(gemm.alpha, gemm.dtype),
-        ScalarArgument(gemm.beta, gemm.dtype),
-    )

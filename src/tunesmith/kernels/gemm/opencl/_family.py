@@ -2,24 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import accumulate
 
-from tunesmith.kernels._base import Kernel
-from tunesmith.records import CompiledFacts, Configuration, Rejection, Target, Value
+from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.gemm.launching import factor
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import (
+    Configuration,
+    Module,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    Target,
+    Value,
+    WorkspaceArgument,
+)
 
 from . import _rules as rules
+from ._guess import seconds
+from ._launches import REDUCTION_ITEMS, product, sums_bytes
+from ._panels import Panels
+from ._reasons import Reason
+from ._render import render
 from ._schedule import Schedule
+
+ALIGNMENT = 256
+"""Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
 
 
 class OpenClGemm(Kernel):
-    """A GEMM whose work is cut as `Schedule` says."""
+    """A GEMM whose work is cut as `Schedule` says. Families differ in their `template`, and in how it is filled."""
 
     operation, language = "GEMM", "OpenCL"
+    template: str
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
+    @abstractmethod
+    def work_group(self, schedule: Schedule) -> tuple[int, int, int]:
+        """Work-items of a work-group of the product."""
+
+    @abstractmethod
+    def values(self, config: Configuration, problem_type: ProblemType) -> Mapping[str, object]:
+        """What the template asks for beside what all do."""
+
+    @abstractmethod
+    def wrong_form(
+        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
     ) -> Iterator[Rejection]:
+        """Why a configuration cannot run that is legal in every form."""
+
+    @abstractmethod
+    def wrong_edges(
+        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
+    ) -> Iterator[Rejection]:
+        """Why a matrix is too small for addresses that are moved back at its edges (ShiftPtr)."""
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        form = self.form["LocalMemory"]
+        if config.flag("LocalMemory") != form:
+            yield Rejection(Reason.FORM, f"{self.name} is the form with LocalMemory: {form}")
+        yield from rules.common(config, problem_type, target)
+        yield from self.wrong_form(config, Schedule.of(config), problem_type, target)
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
+        if config.word("EdgeType") == "ShiftPtr":
+            yield from self.wrong_edges(config, schedule, Gemm.of(problem), problem.type)
+        yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
+
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.compiled(Schedule.of(config), facts, target)
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return (_module(self, config, problem_type),)
+
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
+        gemm, schedule = Gemm.of(problem), Schedule.of(config)
+        if not gemm.m * gemm.n * gemm.batch:
+            return Plan(())
+        panels = Panels.of(config, problem.type)
+        sizes = (sums_bytes(schedule, gemm), *(packed.size(gemm) for packed in panels))
+        sums, *offsets, end = accumulate((-(-size // ALIGNMENT) * ALIGNMENT for size in sizes), initial=0)
+        packed = {x.operand: (x, WorkspaceArgument(offset)) for x, offset in zip(panels, offsets, strict=True)}
+        packing = [x.pack(gemm, place) for x, place in packed.values()] if gemm.k else []
+        factors = {name: factor(name, gemm) for name in "AB"}
+        factors |= {name: x.factor(gemm, place) for name, (x, place) in packed.items()}
+        read, work_group = (*factors["A"], *factors["B"]), self.work_group(schedule)
+        return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         return Schedule.of(config).derived()
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
+        gemm = Gemm.of(problem)
+        copied = sum(2 * panels.size(gemm) for panels in Panels.of(config, problem.type))
+        return seconds(Schedule.of(config), problem, target, copied)
+
+
+@lru_cache(maxsize=8192)
+def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType) -> Module:
+    schedule = Schedule.of(config)
+    packing = (f"pack_{panels.operand}" for panels in Panels.of(config, problem_type))
+    values = {
+        "schedule": schedule,
+        "work_group": family.work_group(schedule),
+        "shift": config.word("EdgeType") == "ShiftPtr",
+        "reduction_items": REDUCTION_ITEMS,
+        **family.values(config, problem_type),
+    }
+    return render(family.template, (*packing, "gemm", *schedule.sums), problem_type, values)

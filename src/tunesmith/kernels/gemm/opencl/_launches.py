@@ -1,96 +1,78 @@
-"""What the two families launch alike: arguments, the sum over a global split, and what a plan needs of memory."""
+"""The launches of a product, whichever way its work is cut: a work-group a tile, a tile by split-K, or stream-K.
+
+OpenCL promises no progress of one work-group while another waits, so nobody waits: with stream-K, owners leave their
+sums in the workspace as everybody else does, and a second launch adds them. See `stream.cl.j2`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
 
 import numpy as np
 
-from tunesmith.problems import OPERATIONS
+from tunesmith.kernels.gemm.launching import GRID_MAX, final, grid, integers, longs
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Argument, Launch, OperandArgument, Plan, Problem, ScalarArgument, WorkspaceArgument
+from tunesmith.records import Argument, Launch, WorkspaceArgument
 
-ALIGNMENT = 256
-"""Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
+from ._schedule import Schedule
+
 REDUCTION_ITEMS = 256
 """Work-items of a work-group that sums partial results; each sums elements of one row of D."""
 SUMS = ("sum_of_splits", "sum_of_shares")
 """The second launches, which add partial sums."""
-GRID_MAX = 65_535
-"""Work-groups along y and z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """Parts of the workspace, one after the other. Offsets and sizes in bytes; a part of size 0 is not used."""
-
-    sizes: tuple[int, ...]
-
-    def offset(self, part: int) -> int:
-        return sum(map(_aligned, self.sizes[:part]))
-
-    def argument(self, part: int) -> WorkspaceArgument:
-        return WorkspaceArgument(self.offset(part))
-
-    @property
-    def total(self) -> int:
-        return self.offset(len(self.sizes))
+def sums_bytes(schedule: Schedule, gemm: Gemm) -> int:
+    """What sums over parts of K need of the workspace: a compact M x N matrix for each part of K and each matrix of the
+    batch; for stream-K a compact macro tile for each place that the schedule may need, and never nothing, since the
+    kernel has an argument for it."""
+    size = np.dtype(gemm.dtype).itemsize
+    if schedule.streams:
+        return max(1, schedule.stream(gemm).slots * math.prod(schedule.macro_tile) * size)
+    split = schedule.global_split
+    return split * gemm.batch * gemm.m * gemm.n * size if split > 1 else 0
 
 
-def partial_sums_bytes(gemm: Gemm, global_split: int) -> int:
-    """One compact M x N matrix for each part of K and each matrix of the batch; none without a split."""
-    return 0 if global_split == 1 else global_split * gemm.batch * gemm.m * gemm.n * np.dtype(gemm.dtype).itemsize
+def product(
+    schedule: Schedule,
+    gemm: Gemm,
+    factors: tuple[Argument, ...],
+    sums: WorkspaceArgument,
+    work_group: tuple[int, int, int],
+) -> tuple[Launch, ...]:
+    """`factors` are address, leading dimension and stride of A, then of B; `sums` is the place for `sums_bytes`."""
+    if schedule.streams:
+        return _streamed(schedule, gemm, factors, sums, work_group)
+    split, tiles = schedule.global_split, schedule.tiles(gemm)
+    output = (sums, *longs(gemm.m, gemm.m * gemm.n)) if split > 1 else final(gemm)
+    sizes = integers(gemm.m, gemm.n, gemm.k, *tiles, schedule.depth_per_split(gemm))
+    multiply = Launch(0, "gemm", grid(tiles, gemm.batch * split), work_group, (*output, *factors, *sizes))
+    if split == 1:
+        return (multiply,)
+    groups = (-(-gemm.m // REDUCTION_ITEMS), min(gemm.n, GRID_MAX), gemm.batch)
+    return multiply, _sum("sum_of_splits", groups, (*final(gemm), sums, *integers(gemm.m, gemm.n)))
 
 
-def grid(tiles: tuple[int, int], depth: int) -> tuple[int, int, int]:
-    """A work-group for each tile and each of `depth`. Kernels number tiles in one dimension, so that any shape serves;
-    two are kept where they can be, since PoCL compiles anew for a launch of 65,536 work-items or more along one."""
-    return (*tiles, depth) if tiles[1] <= GRID_MAX else (tiles[0] * tiles[1], 1, depth)
+def _streamed(
+    schedule: Schedule,
+    gemm: Gemm,
+    factors: tuple[Argument, ...],
+    sums: WorkspaceArgument,
+    work_group: tuple[int, int, int],
+) -> tuple[Launch, ...]:
+    """A fixed grid, and where a tile has sums of several work-groups, a launch that adds these in order."""
+    stream, tiles = schedule.stream(gemm), schedule.tiles(gemm)
+    sizes = integers(gemm.m, gemm.n, gemm.k, *tiles, stream.iterations)
+    shares = longs(stream.alone, stream.per_group, stream.extra)
+    arguments = (*final(gemm), sums, *factors, *sizes, *shares)
+    multiply = Launch(0, "gemm", (stream.grid, 1, 1), work_group, arguments)
+    if not stream.shared:
+        return (multiply,)
+    groups = (-(-math.prod(schedule.macro_tile) // REDUCTION_ITEMS), min(stream.streamed, GRID_MAX), 1)
+    sizes = integers(gemm.m, gemm.n, *tiles, stream.iterations)
+    shares = longs(stream.alone, stream.streamed, stream.per_group, stream.extra, stream.grid)
+    return multiply, _sum("sum_of_shares", groups, (*final(gemm), sums, *sizes, *shares))
 
 
-def integers(*values: int) -> tuple[Argument, ...]:
-    return tuple(ScalarArgument(value, "int32") for value in values)
-
-
-def longs(*values: int) -> tuple[Argument, ...]:
-    return tuple(ScalarArgument(value, "int64") for value in values)
-
-
-def output(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> tuple[Argument, ...]:
-    """Where a kernel leaves its sums: in D, or with a global split in the workspace. See `common.cl.j2`."""
-    if global_split > 1:
-        return (partial_sums, *longs(gemm.m, gemm.m * gemm.n))
-    return final(gemm)
-
-
-def sum_of_splits(gemm: Gemm, global_split: int, partial_sums: WorkspaceArgument) -> tuple[Launch, ...]:
-    """With a global split, the launch that follows: D = alpha (sum of the partial sums, in order) + beta C."""
-    if global_split == 1:
-        return ()
-    launch = Launch(
-        module=0,
-        entry="sum_of_splits",
-        grid=(-(-gemm.m // REDUCTION_ITEMS), min(gemm.n, GRID_MAX), gemm.batch),
-        work_group=(REDUCTION_ITEMS, 1, 1),
-        arguments=(*final(gemm), partial_sums, *integers(gemm.m, gemm.n)),
-    )
-    return (launch,)
-
-
-def final(gemm: Gemm) -> tuple[Argument, ...]:
-    """D with alpha, and C with beta where the type has one: FINAL_PARAMETERS of `common.cl.j2`."""
-    d = (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), ScalarArgument(gemm.alpha, gemm.dtype))
-    c = (OperandArgument("C"), *longs(gemm.ldc, gemm.stride_c), ScalarArgument(gemm.beta, gemm.dtype))
-    return d + c if gemm.use_beta else d
-
-
-def allocations(problem: Problem, plan: Plan) -> Iterator[tuple[str, int]]:
-    """Every buffer that a plan needs, with its size in bytes."""
-    for operand in OPERATIONS[problem.type.operation].operands(problem):
-        yield operand.name, operand.storage_elements * np.dtype(operand.dtype).itemsize
-    yield "the workspace", plan.workspace_bytes
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def _sum(entry: str, groups: tuple[int, int, int], arguments: tuple[Argument, ...]) -> Launch:
+    return Launch(0, entry, groups, (REDUCTION_ITEMS, 1, 1), arguments)

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tunesmith.kernels.gemm.launching import GRID_MAX, allocations
 from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
 
-from ._launches import GRID_MAX, REDUCTION_ITEMS, SUMS, allocations
+from ._launches import REDUCTION_ITEMS, SUMS
 from ._reasons import Reason
 from ._schedule import Schedule, TileLoads
 
@@ -111,18 +112,11 @@ def problem_fits(schedule: Schedule, problem: Problem, plan: Plan, target: Targe
             Reason.GRID,
             f"batch {gemm.batch} x GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups deep",
         )
-    yield from memory_fits(problem, plan, target)
-
-
-def memory_fits(problem: Problem, plan: Plan, target: Target) -> Iterator[Rejection]:
-    buffers = list(allocations(problem, plan))
-    for name, size in buffers:
+    buffers = allocations(problem, plan.workspace_bytes)
+    for name, size in buffers.items():
         if size > target.max_allocation_bytes:
-            yield Rejection(
-                Reason.ALLOCATION, f"{name}: {size} bytes, the largest buffer may have {target.max_allocation_bytes}"
-            )
-    total = sum(size for _, size in buffers)
-    if total > target.global_memory_bytes:
-        yield Rejection(
-            Reason.DEVICE_MEMORY, f"operands and workspace: {total} bytes, the device has {target.global_memory_bytes}"
-        )
+            most = f"the largest buffer may have {target.max_allocation_bytes}"
+            yield Rejection(Reason.ALLOCATION, f"{name}: {size} bytes, {most}")
+    if (total := sum(buffers.values())) > target.global_memory_bytes:
+        have = f"the device has {target.global_memory_bytes}"
+        yield Rejection(Reason.DEVICE_MEMORY, f"operands and workspace: {total} bytes, {have}")

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tunesmith.kernels.gemm import parameters as parameter
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    Module,
-    OperandArgument,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    Value,
-)
+from tunesmith.records import Configuration, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import _rules as rules
 from ._family import OpenClGemm
-from ._guess import seconds
-from ._launches import REDUCTION_ITEMS, Workspace, longs
-from ._product import product, sums_bytes
 from ._reasons import Reason
-from ._render import render
 from ._schedule import Schedule, TileLoads
 
 REGISTERS_MAX = 255
@@ -41,7 +25,7 @@ class TiledGemm(OpenClGemm):
     After Tensile's source kernels; parameter names and meanings are Tensile's (`gemm/parameters.py`).
     """
 
-    name = "TiledGemm"
+    name, template = "TiledGemm", "tiled.cl.j2"
     form: Mapping[str, Value] = MappingProxyType({"LocalMemory": True})
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
@@ -66,11 +50,21 @@ class TiledGemm(OpenClGemm):
             )
         )
 
-    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
-        if not config.flag("LocalMemory"):
-            yield Rejection(Reason.FORM, "TiledGemm is the form with LocalMemory: True")
-        yield from rules.common(config, problem_type, target)
+    def work_group(self, schedule: Schedule) -> tuple[int, int, int]:
+        return (schedule.work_items, 1, 1)
+
+    def values(self, config: Configuration, problem_type: ProblemType) -> Mapping[str, object]:
+        return {
+            "a": TileLoads.of("A", config, problem_type),
+            "b": TileLoads.of("B", config, problem_type),
+            "pad": config.integer("LdsPad"),
+            "prefetch": config.flag("PrefetchGlobalRead"),
+            "local_elements": local_elements(config),
+        }
+
+    def wrong_form(
+        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
+    ) -> Iterator[Rejection]:
         if any(extent % schedule.vector for extent in schedule.thread_tile):
             yield Rejection(
                 Reason.THREAD_TILE, f"VectorWidth {schedule.vector} does not divide ThreadTile {schedule.thread_tile}"
@@ -91,34 +85,14 @@ class TiledGemm(OpenClGemm):
                 Reason.REGISTERS, f"about {elements * words} for sums and loads, a work-item has {REGISTERS_MAX}"
             )
 
-    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        gemm, schedule = Gemm.of(problem), Schedule.of(config)
-        if config.word("EdgeType") == "ShiftPtr":
-            for operand, extent in (("A", gemm.m), ("B", gemm.n)):
-                along_tile = TileLoads.of(operand, config, problem.type).along_tile
-                if along_tile and extent < schedule.vector:
-                    yield Rejection(
-                        Reason.SHIFTED_EDGE,
-                        f"{operand} has {extent} elements side by side, fewer than VectorWidth {schedule.vector}",
-                    )
-        yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
-
-    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        return (_module(config, problem_type),)
-
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
-        gemm, schedule = Gemm.of(problem), Schedule.of(config)
-        if not gemm.m * gemm.n * gemm.batch:
-            return Plan(())
-        sums = Workspace((sums_bytes(schedule, gemm),))
-        a = (OperandArgument("A"), *longs(gemm.lda, gemm.stride_a))
-        b = (OperandArgument("B"), *longs(gemm.ldb, gemm.stride_b))
-        return Plan(product(schedule, gemm, (*a, *b), sums.argument(0), _work_group(schedule)), sums.total)
-
-    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
-        return seconds(Schedule.of(config), problem, target)
+    def wrong_edges(
+        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
+    ) -> Iterator[Rejection]:
+        for operand, extent in (("A", gemm.m), ("B", gemm.n)):
+            along_tile = TileLoads.of(operand, config, problem_type).along_tile
+            if along_tile and extent < schedule.vector:
+                side_by_side = f"{operand} has {extent} elements side by side"
+                yield Rejection(Reason.SHIFTED_EDGE, f"{side_by_side}, fewer than VectorWidth {schedule.vector}")
 
 
 def local_elements(config: Configuration) -> int:
@@ -127,24 +101,3 @@ def local_elements(config: Configuration) -> int:
     tile0, tile1 = schedule.macro_tile
     staged = schedule.depth * (tile0 + tile1 + 2 * config.integer("LdsPad"))
     return max(staged, tile0 * tile1 if schedule.local_split > 1 else 0)
-
-
-def _work_group(schedule: Schedule) -> tuple[int, int, int]:
-    return (schedule.work_items, 1, 1)
-
-
-@lru_cache(maxsize=4096)
-def _module(config: Configuration, problem_type: ProblemType) -> Module:
-    schedule = Schedule.of(config)
-    values = {
-        "schedule": schedule,
-        "work_group": _work_group(schedule),
-        "a": TileLoads.of("A", config, problem_type),
-        "b": TileLoads.of("B", config, problem_type),
-        "pad": config.integer("LdsPad"),
-        "prefetch": config.flag("PrefetchGlobalRead"),
-        "shift": config.word("EdgeType") == "ShiftPtr",
-        "local_elements": local_elements(config),
-        "reduction_items": REDUCTION_ITEMS,
-    }
-    return render("tiled.cl.j2", ("gemm", *schedule.sums), problem_type, values)

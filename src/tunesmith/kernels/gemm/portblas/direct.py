@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Plan, Target
-
-from .algorithm import Algorithm, block_macros, integers, operands, output, sizes, transposes
-from .text import Macros, Section, named
-from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, blocks, widest
+from .algorithm import Algorithm, transposes
+from .text import Section, named
+from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, widest
 
 UNROLLED = 4
 """Steps of K written out, where they are not read in vectors."""
@@ -31,9 +28,6 @@ class Direct(Algorithm):
         rows, columns = tiling.item
         return (rows * columns + _steps(tiling, kind) * (rows + columns)) * kind.element.sum_size // 4
 
-    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
-        return block_macros(tiling, tiling.items)
-
     def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
         name, steps = named("NAME", suffix), _steps(tiling, kind)
         rows = _gathered(tiling, kind) if kind.transpose_a else _rows(tiling).used
@@ -47,10 +41,6 @@ class Direct(Algorithm):
             "UNROLLED": f"BY_DEVICE(1, {UNROLLED if steps == 1 else 1})",
         }
         return [Section("give.h", {**name, "LANES_GIVEN": rows}), Section("direct.h", macros)]
-
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
-        arguments = (*operands(gemm), *sizes(gemm), *integers(*blocks(tiling.block, gemm)), *output(gemm))
-        return Plan((self.launch(tiling, gemm, gemm.batch, arguments),))
 
 
 def _rows(tiling: Tiling) -> Width:

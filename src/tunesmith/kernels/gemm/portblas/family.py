@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda_common import wrong_device
 from tunesmith.kernels.gemm.types import beyond_blas
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import CompiledFacts, Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import rules
@@ -52,18 +52,14 @@ class PortBlasGemm(Kernel):
         plan = self.plan(config, problem, target)
         yield from rules.problem_fits(ALGORITHMS[tiling.algorithm], tiling, problem, plan, target)
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         tiling = Tiling.of(config)
         yield from rules.compiled(ALGORITHMS[tiling.algorithm], tiling, facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (_module(self.language, self.options, Tiling.of(config), Kind.of(problem_type)),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tiling, kind = Gemm.of(problem), Tiling.of(config), Kind.of(problem.type)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
@@ -76,7 +72,7 @@ class PortBlasGemm(Kernel):
         algorithm = ALGORITHMS.get(tiling.algorithm, ALGORITHMS["local"])
         return {
             "MacroTile": algorithm.block(tiling),
-            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if rules.uses_depth(algorithm) else 1,
+            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if algorithm.in_stages else 1,
             "WorkGroupSize": algorithm.items(tiling),
         }
 

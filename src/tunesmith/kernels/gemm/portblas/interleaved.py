@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tunesmith.kernels.gemm.launching import final, integers, longs
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import OperandArgument, Plan, Target
 
-from .algorithm import Algorithm, block_macros, integers, longs, output, sizes, transposes
+from .algorithm import Algorithm, block_macros, transposes
 from .text import Macros, Section, named
 from .tiling import Kind, Tiling, Width, blocks
 
@@ -52,9 +53,8 @@ class Interleaved(Algorithm):
         arguments = (
             *(OperandArgument("A"), *longs(gemm.lda)),
             *(OperandArgument("B"), *longs(gemm.ldb)),
-            *sizes(gemm),
-            *integers(gemm.batch, *blocks(tiling.block, gemm)),
-            *output(gemm),
+            *integers(gemm.m, gemm.n, gemm.k, gemm.batch, *blocks(tiling.block, gemm)),
+            *final(gemm),
         )
         return Plan((self.launch(tiling, gemm, -(-gemm.batch // (matrices * along_batch)), arguments),))
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Plan, Target
-
-from .algorithm import Algorithm, block_macros, integers, operands, output, sizes, transposes
+from .algorithm import Algorithm, block_macros, transposes
 from .text import Macros, Section
-from .tiling import Kind, Pair, Tiling, blocks
+from .tiling import Kind, Pair, Tiling
 
 ADDRESSES = 16
 """Registers that indices and pointers take, about."""
@@ -17,8 +14,6 @@ ADDRESSES = 16
 
 class Naive(Algorithm):
     """`naive.h`: no block, no reuse, but for what the caches keep. A bound from below, and a check of the others."""
-
-    acts = ()
 
     def block(self, tiling: Tiling) -> Pair:
         return tiling.group
@@ -31,8 +26,3 @@ class Naive(Algorithm):
 
     def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
         return [Section("naive.h", {"ENTRY": entry, **transposes(kind)})]
-
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
-        count = blocks(self.block(tiling), gemm)
-        arguments = (*operands(gemm), *sizes(gemm), *integers(*count), *output(gemm))
-        return Plan((self.launch(tiling, gemm, gemm.batch, arguments),))

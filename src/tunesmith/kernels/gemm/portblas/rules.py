@@ -50,7 +50,7 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> 
         items = max(items, REDUCE_ITEMS)
     if items > target.max_work_group_size:
         yield Rejection(Reason.WORK_GROUP, f"{items} work-items, the device allows {target.max_work_group_size}")
-    if uses_depth(algorithm) and (wrong := wrong_depth(tiling, kind)):
+    if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
         yield wrong
         return
     for width in algorithm.widths(tiling, kind):
@@ -62,10 +62,6 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> 
         yield Rejection(Reason.LOCAL_MEMORY, f"{need} bytes for stages of A and B, the device has {have}")
     if target.kind == "GPU" and (words := algorithm.registers(tiling, kind)) > REGISTERS_MAX:
         yield Rejection(Reason.REGISTERS, f"about {words} for sums and operands, a work-item has {REGISTERS_MAX}")
-
-
-def uses_depth(algorithm: Algorithm) -> bool:
-    return "CacheLine" in algorithm.acts
 
 
 def wrong_depth(tiling: Tiling, kind: Kind) -> Rejection | None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK
+from tunesmith.kernels.gemm.launching import GRID_MAX, final, integers
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Launch, Plan, Target, WorkspaceArgument
 
-from .algorithm import GRID_MAX, Algorithm, block_macros, integers, operands, output, sizes
+from .algorithm import Algorithm, block_macros
 from .text import Macros, Section, named
 from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, blocks, widest
 
@@ -49,20 +50,17 @@ class Side:
 
     @staticmethod
     def both(tiling: Tiling, kind: Kind) -> tuple[Side, Side]:
-        size = kind.element.size
         depth = tiling.depth(kind.element)
-        along_k = (kind.transpose_a, not kind.transpose_b)
-        found = []
-        for side, name in enumerate(("the rows of A's block", "the columns of B's block")):
-            extent, lies_along_k = tiling.block[side], along_k[side]
-            what = Width(
-                "the steps of a stage" if lies_along_k else name,
-                tiling.asked_width(lies_along_k),
-                depth if lies_along_k else extent,
-            )
+
+        def made(side: int, name: str, along_k: bool) -> Side:
+            extent = tiling.block[side]
+            what, side_by_side = ("the steps of a stage", depth) if along_k else (name, extent)
+            width = Width(what, tiling.asked_width(along_k), side_by_side)
             item, padded = tiling.item[side], tiling.pad[side]
-            found.append(Side(extent, item, depth, lies_along_k, what, padded, tiling.items, size))
-        return found[0], found[1]
+            return Side(extent, item, depth, along_k, width, padded, tiling.items, kind.element.size)
+
+        a = made(0, "the rows of A's block", kind.transpose_a)
+        return a, made(1, "the columns of B's block", not kind.transpose_b)
 
     @property
     def packet(self) -> int:
@@ -153,12 +151,12 @@ class Staged(Algorithm):
         rows = f"BY_DEVICE({on_cpu}, {a.packet})"
         fetched = a.registers + b.registers
         ahead = fetched if fetched <= MOST_ON_THE_WAY else 0
-        names = [named(macro, f"{side}{suffix}") for macro, side in (("NAME", ""), ("NAME_A", "_a"), ("NAME_B", "_b"))]
+        name = named("NAME", suffix)
         macros = {
             "ENTRY": entry,
-            **names[0],
-            **names[1],
-            **names[2],
+            **name,
+            **named("NAME_A", f"_a{suffix}"),
+            **named("NAME_B", f"_b{suffix}"),
             "SPLIT": int(self.split),
             "ROW_LANES": rows,
             "COLUMN_LANES": f"BY_DEVICE(1, {b.packet})",
@@ -170,15 +168,11 @@ class Staged(Algorithm):
             "GROUPS_AT_ONCE": _groups_at_once(tiling.items, self.registers(tiling, kind) + ahead),
         }
         return [
-            Section("give.h", {**names[0], "LANES_GIVEN": rows, "SPLIT": int(self.split)}),
+            Section("give.h", {**name, "LANES_GIVEN": rows, "SPLIT": int(self.split)}),
             Section("stage.h", {**named("NAME", f"_a{suffix}"), **a.macros()}),
             Section("stage.h", {**named("NAME", f"_b{suffix}"), **b.macros()}),
             Section("local.h", macros),
         ]
-
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
-        arguments = (*operands(gemm), *sizes(gemm), *integers(*blocks(tiling.block, gemm)), *output(gemm))
-        return Plan((self.launch(tiling, gemm, gemm.batch, arguments, shared_bytes),))
 
 
 class TallSkinny(Staged):
@@ -195,14 +189,13 @@ class TallSkinny(Staged):
 
     def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         parts, part_k = parts_of_k(tiling, kind, gemm, target)
-        where = (WorkspaceArgument(), *integers(parts, part_k))
-        arguments = (*operands(gemm), *sizes(gemm), *integers(*blocks(tiling.block, gemm)), *where)
+        arguments = (*self.inputs(tiling, gemm), WorkspaceArgument(), *integers(parts, part_k))
         add = Launch(
             module=0,
             entry="reduce",
             grid=(-(-gemm.m // REDUCE_ITEMS), min(gemm.n, GRID_MAX), gemm.batch),
             work_group=(REDUCE_ITEMS, 1, 1),
-            arguments=(WorkspaceArgument(), *integers(gemm.m, gemm.n, parts), *output(gemm)),
+            arguments=(WorkspaceArgument(), *integers(gemm.m, gemm.n, parts), *final(gemm)),
         )
         multiply = self.launch(tiling, gemm, gemm.batch * parts, arguments, shared_bytes)
         sums = parts * gemm.batch * gemm.m * gemm.n * kind.element.sum_size

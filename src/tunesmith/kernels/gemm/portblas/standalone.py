@@ -6,7 +6,7 @@ from tunesmith.records import Configuration, UserError
 
 from .algorithms import ALGORITHMS
 from .programs import Entry, program
-from .rules import uses_depth, wrong_depth
+from .rules import wrong_depth
 from .tiling import ELEMENTS, Kind, Tiling
 
 LANGUAGES = ("OpenCL", "CUDA")
@@ -32,7 +32,7 @@ def standalone_source(configuration: Configuration, language: str = "OpenCL", dt
     _known("PortBlasAlgorithm", tiling.algorithm, tuple(ALGORITHMS))
     algorithm = ALGORITHMS[tiling.algorithm]
     kind = Kind(dtype, False, False, use_beta=True, interleaved=algorithm.interleaved)
-    if uses_depth(algorithm) and (wrong := wrong_depth(tiling, kind)):
+    if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
         raise UserError("CacheLine", wrong.detail, f"give a multiple of {kind.element.size}")
     return program(algorithm, tiling, kind, language, ENTRIES)
 

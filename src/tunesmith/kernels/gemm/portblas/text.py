@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+
+from tunesmith.kernels._base import source
 
 Macros = Mapping[str, int | str]
 
@@ -38,6 +38,5 @@ def _defined(macros: Macros) -> Iterator[str]:
     yield from (f"#define {name} {value}" for name, value in macros.items())
 
 
-@cache
 def _source(name: str) -> str:
-    return files(__package__).joinpath("source", name).read_text(encoding="utf-8").rstrip("\n")
+    return source(__package__, "source", name).rstrip("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tunesmith.problems.gemm import Gemm, is_interleaved
@@ -130,25 +129,13 @@ class Width:
 
 def widest(most: int, extent: int) -> int:
     """The largest power of two that is at most `most` and divides `extent`."""
-    return max(width for width in _powers(max(1, most)) if extent % width == 0)
+    powers = (1 << bit for bit in range(max(1, most).bit_length()))
+    return max(width for width in powers if extent % width == 0)
 
 
 def blocks(block: Pair, gemm: Gemm) -> Pair:
     """How many cover one matrix D, along M and N."""
     return -(-gemm.m // block[0]), -(-gemm.n // block[1])
-
-
-def visits(count: Pair, top: Pair) -> Iterator[Pair]:
-    """Blocks in the order in which work-groups take them; `visits.h` says the same in C."""
-    for band in range(0, count[1], top[1]):
-        for tile in range(0, count[0], top[0]):
-            for column in range(band, min(band + top[1], count[1])):
-                for row in range(tile, min(tile + top[0], count[0])):
-                    yield row, column
-
-
-def _powers(most: int) -> Iterator[int]:
-    yield from (1 << bit for bit in range(most.bit_length()))
 
 
 def _pair(config: Configuration, name: str) -> Pair:

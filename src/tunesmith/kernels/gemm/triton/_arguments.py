@@ -10,12 +10,13 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from tunesmith.kernels._base import source as packaged
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Argument,
     Configuration,
+    Launch,
     Module,
     OperandArgument,
     ScalarArgument,
@@ -77,6 +78,17 @@ def descriptor(
     return Given(f"tensordesc<{TRITON_TYPES[dtype]}[{sizes}]>", TensorMapArgument(name, plain, shape, strides, block))
 
 
+def loaded(name: str, dtype: str, gemm: Gemm, side: int, depth: int) -> Given:
+    """The descriptor of A or B; `side` is that of a tile along M or N, `depth` that along K."""
+    if name == "A":
+        rows, leading, stride, along_k = gemm.m, gemm.lda, gemm.stride_a, gemm.transpose_a
+    else:
+        rows, leading, stride, along_k = gemm.n, gemm.ldb, gemm.stride_b, not gemm.transpose_b
+    shape = (gemm.batch, rows, gemm.k) if along_k else (gemm.batch, gemm.k, rows)
+    block = (1, side, depth) if along_k else (1, depth, side)
+    return descriptor(name, dtype, shape, (stride, leading, 1), block)
+
+
 def epilogue(gemm: Gemm) -> dict[str, Given]:
     """What every function that finishes elements of D takes, but for D itself and where it lies."""
     given = {"c": operand("C", gemm.dest), "alpha": scalar(gemm.alpha, gemm.sums), "beta": scalar(gemm.beta, gemm.sums)}
@@ -87,8 +99,12 @@ def epilogue(gemm: Gemm) -> dict[str, Given]:
     return given
 
 
-def arguments(source: str, entry: str, given: Mapping[str, Given]) -> tuple[Argument, ...]:
-    return tuple(given[name].argument for name in _parameters(source, entry) if name in given)
+def launch(
+    module: int, source: str, entry: str, groups: tuple[int, int, int], items: int, given: Mapping[str, Given]
+) -> Launch:
+    """The entry of a source, on work-groups of so many work-items."""
+    arguments = tuple(given[name].argument for name in _parameters(source, entry) if name in given)
+    return Launch(module, entry, groups, (items, 1, 1), arguments)
 
 
 def module(
@@ -97,28 +113,28 @@ def module(
     given: Mapping[str, Given],
     constants: Mapping[str, Value],
     options: Mapping[str, Value],
-    aligned: Sequence[str] = (),
+    aligned: Sequence[str] | None = (),
 ) -> Module:
     """The function `entry` of the last of `sources`, which calls functions of the others. `aligned` are addresses that
-    are multiples of 16 bytes."""
+    are multiples of 16 bytes; None leaves that to the compiler's own default."""
     names = _parameters(sources[-1], entry)
     signature = tuple((name, given[name].kind if name in given else CONSTANT) for name in names)
     constexprs = tuple((name, constants.get(name, 0)) for name in names if name not in given)
-    promised = tuple(name for name in names if name in aligned and name in given and given[name].kind.startswith("*"))
+    promised: dict[str, Value] = {}
+    if aligned is not None:
+        pointers = [name for name in names if name in given and given[name].kind.startswith("*")]
+        promised["divisible_by_16"] = tuple(name for name in pointers if name in aligned)
     return Module(
         "Triton",
         "\n".join(text(source) for source in sources),
         (entry,),
         python=f"{__package__}.{sources[-1]}:{entry}",
-        constants=Configuration(
-            {"signature": signature, "constexprs": constexprs, "divisible_by_16": promised, **options}
-        ),
+        constants=Configuration({"signature": signature, "constexprs": constexprs, **promised, **options}),
     )
 
 
-@cache
 def text(source: str) -> str:
-    return files(__package__).joinpath(f"{source}.py").read_text(encoding="utf-8")
+    return packaged(__package__, f"{source}.py")
 
 
 @cache

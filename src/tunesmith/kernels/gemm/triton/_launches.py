@@ -53,13 +53,8 @@ def plan(shape: Shape, gemm: Gemm, target: Target, facts: Mapping[str, CompiledF
     entry = ENTRIES[shape.schedule]
     fact = facts.get(entry)
     items = (fact and fact.max_work_group_size) or shape.warps * target.sub_group_size
-    product = Launch(
-        module=0,
-        entry=entry,
-        grid=(_groups(shape, gemm, target, fact), 1, 1),
-        work_group=(items, 1, 1),
-        arguments=arg.arguments(SOURCES[entry][-1], entry, _given(shape, gemm)),
-    )
+    groups = (_groups(shape, gemm, target, fact), 1, 1)
+    product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _given(shape, gemm))
     steps: tuple[Step, ...] = (product,)
     if shape.splits_k:
         steps = (product, _sum_of_parts(shape, gemm, target))
@@ -79,13 +74,9 @@ def _groups(shape: Shape, gemm: Gemm, target: Target, fact: CompiledFacts | None
 
 
 def _sum_of_parts(shape: Shape, gemm: Gemm, target: Target) -> Launch:
-    return Launch(
-        module=1,
-        entry="add_parts",
-        grid=(ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1),
-        work_group=(ADDING_WARPS * target.sub_group_size, 1, 1),
-        arguments=arg.arguments(SOURCES["add_parts"][-1], "add_parts", _given_to_add(shape, gemm)),
-    )
+    groups = (ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1)
+    items = ADDING_WARPS * target.sub_group_size
+    return arg.launch(1, SOURCES["add_parts"][-1], "add_parts", groups, items, _given_to_add(shape, gemm))
 
 
 def _constants(shape: Shape, gemm: Gemm) -> dict[str, Value]:
@@ -141,20 +132,10 @@ def _given_to_add(shape: Shape, gemm: Gemm) -> dict[str, Given]:
 def _inputs(shape: Shape, gemm: Gemm) -> dict[str, Given]:
     if not shape.loads_by_tma:
         return {"a": arg.operand("A", gemm.dtype), "b": arg.operand("B", gemm.dtype)}
-    a_along_k, b_along_k = along_k(gemm)
     return {
-        "a": _loaded_by_tma("A", gemm, gemm.m, (gemm.stride_a, gemm.lda), shape.m, shape.depth, a_along_k),
-        "b": _loaded_by_tma("B", gemm, gemm.n, (gemm.stride_b, gemm.ldb), shape.n, shape.depth, b_along_k),
+        "a": arg.loaded("A", gemm.dtype, gemm, shape.m, shape.depth),
+        "b": arg.loaded("B", gemm.dtype, gemm, shape.n, shape.depth),
     }
-
-
-def _loaded_by_tma(
-    name: str, gemm: Gemm, rows: int, strides: tuple[int, int], side: int, depth: int, along: bool
-) -> Given:
-    """`rows` and `side` are along M or N: of the matrix, and of a tile."""
-    shape = (gemm.batch, rows, gemm.k) if along else (gemm.batch, gemm.k, rows)
-    block = (1, side, depth) if along else (1, depth, side)
-    return arg.descriptor(name, gemm.dtype, shape, (*strides, 1), block)
 
 
 def _stored_by_tma(shape: Shape, gemm: Gemm) -> Given:

@@ -37,6 +37,12 @@ RESIDENT_THREADS = {"sm_80": 2048, "sm_90": 2048, "sm_100": 2048, "sm_103": 2048
 LEAST_RESIDENT_THREADS, LEAST_RESIDENT_GROUPS = 1536, 16
 """Of a multiprocessor since compute capability 8.0, whichever it is."""
 
+SHORTEST_TF32X3 = 8
+"""Terms of a sum from which tf32x3 keeps to float32's bound (`problems`). Of each operand it keeps two parts of 11
+bits, both rounded to nearest: what is left is at most 2^-22 of the operand. The product of the two small parts, at most
+2^-22 of the product, is left out. That is 3 x 2^-22 = 12 u of each product; with the roundings of the sum it is within
+(4 sqrt(K) + 2) u |A||B| for every K from 8 on."""
+
 
 def capability(target: Target) -> int:
     """90 for sm_90a; 0 for what is not NVIDIA's."""
@@ -134,8 +140,8 @@ def wrong_specialization(shape: Shape, target: Target) -> Iterator[Rejection]:
         yield Rejection("warp specialisation", f"Triton needs {', '.join(missing)}")
 
 
-def wrong_copy_engine(shape: Shape, target: Target) -> Iterator[Rejection]:
-    if (shape.loads_by_tma or shape.stores_by_tma) and capability(target) < HOPPER:
+def no_copy_engine(target: Target) -> Iterator[Rejection]:
+    if capability(target) < HOPPER:
         yield Rejection("architecture", f"TMA needs sm_{HOPPER} or newer, the device has {target.architecture}")
 
 
@@ -173,6 +179,13 @@ def uneven(who: str, width: int, sizes: Mapping[str, Sequence[int]], gemm: Gemm)
         if contiguous % width or leading % width or (gemm.batch > 1 and stride % width):
             said = f"{name} has {contiguous} contiguous elements and strides {leading} and {stride}"
             yield Rejection("vector width", f"{said}, not multiples of {width} as asked for {who}")
+
+
+def short_sum(precision: str, gemm: Gemm) -> Iterator[Rejection]:
+    """Products of float32 that are not float32's."""
+    if gemm.dtype == "float32" and precision == "tf32x3" and 0 < gemm.k < SHORTEST_TF32X3:
+        what = f"a sum of {gemm.k} products by tf32x3 is less exact than float32"
+        yield Rejection("input precision", f"{what}; it is as good from K = {SHORTEST_TF32X3} on")
 
 
 def wrong_batch(gemm: Gemm) -> Iterator[Rejection]:

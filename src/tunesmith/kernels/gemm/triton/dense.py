@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import STREAM_GRID
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    UserError,
-    Value,
-)
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, UserError, Value
 from tunesmith.spaces import Space
 
 from . import _guess, _launches
 from . import _rules as rules
 from . import parameters as p
 from ._shape import Shape, typed
-from .tma import short_sum
 
 
 class TritonGemm(Kernel):
@@ -45,7 +33,8 @@ class TritonGemm(Kernel):
         yield from rules.wrong_device_or_type(kind, shape.precision, target)
         yield from rules.wrong_shape(shape, kind, target)
         yield from rules.wrong_schedule(shape)
-        yield from rules.wrong_copy_engine(shape, target)
+        if shape.loads_by_tma or shape.stores_by_tma:
+            yield from rules.no_copy_engine(target)
         yield from rules.wrong_specialization(shape, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
@@ -53,7 +42,7 @@ class TritonGemm(Kernel):
         groups = max(shape.tiles(gemm) * shape.splits, shape.grid)
         yield from rules.wrong_launch(problem, groups, shape.workspace(gemm), target)
         yield from rules.wrong_alignment(shape, gemm)
-        yield from short_sum(shape.precision, gemm)
+        yield from rules.short_sum(shape.precision, gemm)
         if shape.splits_k:
             yield from rules.wrong_batch(gemm)
         if shape.splits > shape.iterations(gemm):
@@ -61,9 +50,7 @@ class TritonGemm(Kernel):
                 "global split", f"{shape.splits} parts of {shape.iterations(gemm)} iterations leave some without work"
             )
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         shape = Shape.of(config)
         yield from rules.useless(facts, shape.warps, target)
         yield from rules.not_resident(shape, facts, target)
@@ -71,9 +58,7 @@ class TritonGemm(Kernel):
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return _launches.modules(Shape.of(config), typed(problem_type))
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """Raises UserError for a grid of work-groups that wait for one another and, by `facts`, cannot run at once."""
         gemm, shape = Gemm.of(problem), Shape.of(config)
         for refusal in rules.not_resident(shape, facts, target):

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.stream_k import ceil_div, iterations_of
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    Launch,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    Value,
-)
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import _arguments as arg
@@ -114,9 +103,7 @@ class TritonGemv(Kernel):
         if side.splits > side.iterations(gemm):
             yield Rejection("global split", f"{side.splits} parts of {side.iterations(gemm)} iterations of K")
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.useless(facts, Side.of(config).warps, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
@@ -130,29 +117,17 @@ class TritonGemv(Kernel):
         adding: dict[str, Value] = {"num_warps": ADDING_WARPS, "num_stages": 1}
         return product, arg.module(SOURCES, "add_vectors", given, constants, adding)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         side, gemm = Side.of(config), Gemm.of(problem)
         if 0 in (gemm.m, gemm.n, gemm.batch):
             return Plan(())
         given = _given(side, gemm)
-        product = Launch(
-            module=0,
-            entry="gemv",
-            grid=(ceil_div(side.extent(gemm), side.rows), side.splits, gemm.batch),
-            work_group=(side.warps * target.sub_group_size, 1, 1),
-            arguments=arg.arguments(SOURCES[-1], "gemv", given),
-        )
+        groups = (ceil_div(side.extent(gemm), side.rows), side.splits, gemm.batch)
+        product = arg.launch(0, SOURCES[-1], "gemv", groups, side.warps * target.sub_group_size, given)
         if side.splits == 1:
             return Plan((product,))
-        add = Launch(
-            module=1,
-            entry="add_vectors",
-            grid=(ceil_div(side.extent(gemm), ADDED), gemm.batch, 1),
-            work_group=(ADDING_WARPS * target.sub_group_size, 1, 1),
-            arguments=arg.arguments(SOURCES[-1], "add_vectors", given),
-        )
+        groups = (ceil_div(side.extent(gemm), ADDED), gemm.batch, 1)
+        add = arg.launch(1, SOURCES[-1], "add_vectors", groups, ADDING_WARPS * target.sub_group_size, given)
         return Plan((product, add), side.workspace(gemm))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    Module,
-    Plan,
-    Problem,
-    ProblemType,
-    Rejection,
-    Target,
-    Value,
-)
+from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import rules
@@ -47,17 +37,13 @@ class CudaWgmmaGemm(Kernel):
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         yield from rules.rejections_for(config, problem, target)
 
-    def rejections_compiled(
-        self, config: Configuration, facts: Sequence[CompiledFacts], target: Target
-    ) -> Iterator[Rejection]:
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.rejections_compiled(facts)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (module(config, problem_type), aligned_module())
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         return plan_of(config, problem, target)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:

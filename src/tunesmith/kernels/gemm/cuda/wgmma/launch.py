@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tunesmith.kernels.gemm.cuda.aligned import PART_ALIGNMENT, AlignedCopy, needs_copy
+from tunesmith.kernels.gemm.launching import integers, longs
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Argument,
@@ -108,10 +109,7 @@ def sides_of(gemm: Gemm, shape: Shape, offset: int) -> dict[str, Side]:
 
 def _fetched(sides: Mapping[str, Side], shape: Shape) -> tuple[TensorMapArgument, TensorMapArgument]:
     x, y = (sides["B"], sides["A"]) if shape.rows_are_n else (sides["A"], sides["B"])
-    return (
-        x.fetched(shape.rows, shape.cluster_columns, shape),
-        y.fetched(shape.columns, shape.cluster_rows, shape),
-    )
+    return x.fetched(shape.rows, shape.cluster_columns, shape), y.fetched(shape.columns, shape.cluster_rows, shape)
 
 
 def _stored(gemm: Gemm, shape: Shape) -> TensorMapArgument:
@@ -122,14 +120,11 @@ def _stored(gemm: Gemm, shape: Shape) -> TensorMapArgument:
 
 
 def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
-    scales = ("ScaleA", "ScaleB")
+    given = {"D": True, "C": True, "Bias": gemm.bias, "ScaleA": gemm.scaled, "ScaleB": gemm.scaled}
     return (
-        OperandArgument("D"),
-        OperandArgument("C"),
-        OperandArgument("Bias") if gemm.bias else NOTHING,
-        *(OperandArgument(name) if gemm.scaled else NOTHING for name in scales),
-        *_integers(*shape.sides(gemm), gemm.k, gemm.batch),
-        *(ScalarArgument(value, "int64") for value in (gemm.ldd, gemm.stride_d, gemm.ldc, gemm.stride_c)),
+        *(OperandArgument(name) if is_given else NOTHING for name, is_given in given.items()),
+        *integers(*shape.sides(gemm), gemm.k, gemm.batch),
+        *longs(gemm.ldd, gemm.stride_d, gemm.ldc, gemm.stride_c),
         *(ScalarArgument(value, gemm.sums) for value in (gemm.alpha, gemm.beta)),
     )
 
@@ -137,11 +132,4 @@ def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
 def _shared(schedule: Schedule, workspace: Workspace) -> tuple[Argument, ...]:
     # A plan without shared tiles has no workspace.
     places = (WorkspaceArgument(workspace.sums_at), WorkspaceArgument(0)) if schedule.shares else (NOTHING, NOTHING)
-    return (
-        *places,
-        *_integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts),
-    )
-
-
-def _integers(*values: int) -> tuple[ScalarArgument, ...]:
-    return tuple(ScalarArgument(value, "int32") for value in values)
+    return (*places, *integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts))

@@ -12,65 +12,61 @@ from tunesmith.kernels.gemm.parameters import (
     STREAM_FULL_TILES,
     STREAM_GRID,
     language,
+    natural,
+    one_of,
+    pair,
+    positive,
 )
 from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import ProblemType, Target
-from tunesmith.spaces import Parameter, Space, When
+from tunesmith.spaces import Space, When
 
 from .kinds import kind_of
 
-INSTRUCTION = Parameter(
+INSTRUCTION = one_of(
     "MatrixInstruction",
-    "wgmma",
     ("wgmma",),
     "The tensor cores' instruction: wgmma multiplies 64 rows by a multiple of 16 columns from shared memory (Hopper).",
 )
-WARP_GROUPS = Parameter(
-    "WarpGroups", 2, (1, 2, 3), "Warp groups that multiply, 64 rows of the macro tile each; one more fetches.",
-    accepts="positive integer",
-)  # fmt: skip
-COLUMNS = Parameter(
+WARP_GROUPS = positive(
+    "WarpGroups",
+    (1, 2, 3),
+    "Warp groups that multiply, 64 rows of the macro tile each; one more fetches.",
+    default=2,
+)
+COLUMNS = positive(
     "InstructionColumns",
-    256,
     (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256),
     "Columns of the macro tile, and of each instruction.",
-    accepts="positive integer",
+    default=256,
 )
-STAGES = Parameter(
-    "Stages", 0, (0, 2, 3, 4, 6),
+STAGES = natural(
+    "Stages",
+    (0, 2, 3, 4, 6),
     "Tiles of A and B in shared memory at once, 128 bytes of K each; 0: as many as fit. With few stages of small "
     "tiles, several work-groups share a multiprocessor where tiles are whole.",
-    accepts="natural number",
-)  # fmt: skip
-ROWS_ALONG = Parameter(
-    "RowsAlong",
-    "N",
-    ("N", "M"),
-    "Which of D's dimensions the instruction's rows are; with M, few columns fit a small N.",
 )
-CLUSTER_SHAPE = Parameter(
+ROWS_ALONG = one_of(
+    "RowsAlong", ("N", "M"), "Which of D's dimensions the instruction's rows are; with M, few columns fit a small N."
+)
+CLUSTER_SHAPE = pair(
     "ClusterShape",
-    (1, 1),
     ((1, 1), (2, 1), (1, 2)),
     "Work-groups along M and along N that run side by side and fetch the tile that both need once, half each.",
-    accepts="list of 2 positive integers",
 )
-STORE_PATH = Parameter(
+STORE_PATH = one_of(
     "StorePath",
-    "TMA",
     ("TMA", "Direct"),
     "How D is written: TMA from shared memory, 16 bytes at least, so aligned sizes only, and in CudaWgmmaGemm 16-bit "
     "types only; Direct (CudaWgmmaGemm) and Pointer (TritonGemm) by every work-item from its registers, whatever the "
     "alignment.",
 )
-PROMOTE_EVERY = Parameter(
+PROMOTE_EVERY = natural(
     "PromoteEvery",
-    0,
     (0, 1, 2, 4),
     "Of float8 operands, after how many stages of 128 along K the tensor cores' sums, which have about 14 bits, are "
     "added to float32 sums; 0: at the end. 1 is as exact as cuBLAS is without fast accumulation, and doubles the "
     "registers of sums.",
-    accepts="natural number",
 )
 USUAL_UNITS = 132
 """Multiprocessors of an H100 or H200 (SXM), where no device is named."""

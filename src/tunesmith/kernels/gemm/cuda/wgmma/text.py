@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-
+from tunesmith.kernels._base import source
 from tunesmith.records import Configuration, Module, ProblemType
 
 from .kinds import Kind
@@ -22,9 +20,8 @@ def module(config: Configuration, problem_type: ProblemType) -> Module:
     return Module("CUDA", "\n".join((_words(shape), _instruction(shape), *map(text, TEXTS))), ("gemm",), options)
 
 
-@cache
 def text(name: str) -> str:
-    return files(__package__).joinpath("source", name).read_text(encoding="utf-8")
+    return source(__package__, "source", name)
 
 
 def _macros(config: Configuration, problem_type: ProblemType, shape: Shape) -> tuple[str, ...]:

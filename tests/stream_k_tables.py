@@ -1,4 +1,4 @@
-"""A stream-K schedule as arrays, all work-groups at once: for reports and for tests against the scalar form."""
+"""A stream-K schedule as arrays, all work-groups at once: what tests hold against the scalar form and the models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .stream_k import Schedule
+from tunesmith.kernels.gemm.stream_k import Schedule
 
 Integers = NDArray[np.int64]
 
