@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations, product
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations, islice
+
+import numpy as np
 
 from tunesmith.records import Configuration, Problem, Rejection, Value
+from tunesmith.search import MOST_WHOLE, Candidates, Told, sample, total_seconds
+from tunesmith.spaces import Combinations
 
 from ._judge import Judge, first_rejection
 from ._lineage import Lineage
@@ -24,9 +29,10 @@ PATIENCE = 20_000
 class Proposal:
     """What a lineage tries in a step.
 
-    `candidates` are legal, distinct by identity, in the file's order, each with the choice that makes it.
-    `substituted` are the provisional values that this step had to bring in, and `lineage` has them. `duplicates` pairs
-    each choice that was left out with the candidate that stands for it. Without candidates, `refusal` says why.
+    `candidates` are legal, distinct by identity, in the order in which they were asked for (the file's, where all are),
+    each with the choice that makes it. `substituted` are the provisional values that this step had to bring in, and
+    `lineage` has them. `duplicates` pairs each choice that was left out with the candidate that stands for it. Without
+    candidates, `refusal` says why.
     """
 
     lineage: Lineage
@@ -44,35 +50,112 @@ class Proposal:
     def incumbent(self) -> Configuration | None:
         """The candidate that is what the lineage held before the step, if there is one."""
         held = self.lineage.configuration
-        return next((stands for config, stands in self._all() if config == held), None)
+        return held if held in self.configurations else dict(self.duplicates).get(held)
 
-    def _all(self) -> Iterator[tuple[Configuration, Configuration]]:
-        yield from ((config, config) for config in self.configurations)
-        yield from self.duplicates
+
+@dataclass
+class Prospect:
+    """A lineage before a step's choices; those that were looked at are remembered, with what forbids them.
+
+    Choices that are few enough are all looked at once; of more, those that a search asks to see.
+    """
+
+    lineage: Lineage
+    choices: Combinations
+    problems: Sequence[Problem]
+    judge: Judge
+    substituted: Configuration = Configuration()
+    refusal: Rejection | None = None
+    seen: dict[Configuration, Rejection | None] = field(default_factory=dict)
+    distinct: dict[str, Configuration] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """All choices are looked at, and `distinct` has the first legal one of each identity."""
+        return self.choices.count <= MOST_WHOLE
+
+    def is_legal(self, config: Configuration) -> bool:
+        if config not in self.seen:
+            self.seen[config] = first_rejection(self.judge, config, self.problems)
+        return self.seen[config] is None
+
+    def candidates(self, costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds) -> Candidates:
+        """What a search chooses from, beginning with what the lineage holds."""
+        held = self.lineage.configuration
+        first: tuple[Configuration, ...] = ()
+        if held.only(self.choices.names) in self.choices and self.is_legal(held):
+            first = (self.distinct[self.judge.identity(held)] if self.is_whole else held,)
+        if self.is_whole:
+            listed = Combinations.of_list(self.distinct.values())
+            return Candidates(listed, first=first, describe=self._describe, costs=costs)
+        return Candidates(self.choices, held, self.is_legal, first, self._describe, costs)
+
+    def look(self) -> bool:
+        """Whether there is a legal choice; of many, among as many as patience lasts for."""
+        if not self.is_whole:
+            seen = sample(self.candidates(), np.random.default_rng(0))
+            return any(map(self.is_legal, islice(seen, PATIENCE)))
+        for choice in self.choices:
+            config = self.lineage.configuration | choice
+            if self.is_legal(config):
+                self.distinct.setdefault(self.judge.identity(config), config)
+        return bool(self.distinct)
+
+    @property
+    def expected(self) -> Configuration:
+        """The choice that is taken to win: what the lineage holds, else the first legal one that was looked at."""
+        legal = (config for config, rejection in self.seen.items() if not rejection)
+        return next(chain(self.candidates().first, legal)).only(self.choices.names)
+
+    def proposal(self, asked: Collection[Configuration]) -> Proposal:
+        """What became of it, when a search has asked for these."""
+        rejected = tuple((config, rejection) for config, rejection in self.seen.items() if rejection)
+        if self.refusal:
+            return Proposal(self.lineage, rejected=rejected, refusal=self.refusal)
+        first: dict[str, Configuration] = {}
+        for config in asked:
+            first.setdefault(self.judge.identity(config), config)
+        legal = [config for config, rejection in self.seen.items() if not rejection] if self.is_whole else asked
+        stands = {config: first.get(self.judge.identity(config)) for config in legal}
+        names = self.choices.names
+        return Proposal(
+            self.lineage,
+            tuple((config, config.only(names)) for config in first.values()),
+            self.substituted,
+            rejected,
+            tuple((config, stand) for config, stand in stands.items() if stand not in (None, config)),
+        )
+
+    def _describe(self, config: Configuration) -> Mapping[str, Value]:
+        """Derived values, and the seconds that the family expects for all problems together, if any."""
+        runs = [problem for problem in self.problems if not self.judge.rejections_for(config, problem)]
+        guess = math.fsum(self.judge.guess(config, problem) for problem in runs)
+        return {**self.judge.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
 
 
 def propose(
     lineage: Lineage,
-    choices: Sequence[Configuration],
+    choices: Combinations,
     problems: Sequence[Problem],
     later: Sequence[Values],
     judge: Judge,
-) -> Proposal:
+) -> Prospect:
     """The legal ones of a lineage's choices; where there is none, with parameters of `later` steps replaced.
 
     Substitutes are tried in the order of `substitutions`, and the first with which any choice is legal is taken.
     """
     asked, first = 0, None
     for substituted in substitutions(lineage, later):
-        proposal = _legal(lineage.substitute(substituted), choices, problems, judge)
-        if proposal.candidates:
-            return Proposal(proposal.lineage, proposal.candidates, substituted, proposal.rejected, proposal.duplicates)
-        first = first or proposal
-        asked += len(choices)
+        prospect = Prospect(lineage.substitute(substituted), choices, problems, judge, substituted)
+        if prospect.look():
+            return prospect
+        first = first or prospect
+        asked += len(prospect.seen)
         if asked >= PATIENCE:
             break
     assert first is not None, "the empty substitution always comes first"
-    return Proposal(lineage, rejected=first.rejected, refusal=_refusal(first, asked))
+    first.refusal = _refusal([rejection for rejection in first.seen.values() if rejection], asked)
+    return first
 
 
 def substitutions(lineage: Lineage, later: Sequence[Values]) -> Iterator[Configuration]:
@@ -82,44 +165,26 @@ def substitutions(lineage: Lineage, later: Sequence[Values]) -> Iterator[Configu
     """
     held = lineage.configuration
     others = [
-        (name, [value for value in values if Configuration({name: value}) != held.only([name])])
+        Combinations.of_list(
+            Configuration({name: value}) for value in values if Configuration({name: value}) != held.only([name])
+        )
         for name, values in later
     ]
     for count in range(len(others) + 1):
         for chosen in combinations(others, count):
-            names = [name for name, _ in chosen]
-            for values in product(*(values for _, values in reversed(chosen))):
-                yield Configuration(zip(names, reversed(values), strict=True))
+            yield from Combinations(tuple(axis for listed in chosen for axis in listed.axes))
 
 
 def later_values(steps: Sequence[Step], tuned: Sequence[Values], lineage: Lineage) -> list[Values]:
     """Those parameters that `steps` (what comes after a step) still vary and that the lineage has not settled."""
-    varied = {
-        name for step in steps if isinstance(step, Fork | Benchmark) for choice in step.choices for name in choice
-    }
+    varied = {name for step in steps if isinstance(step, Fork | Benchmark) for name in step.choices.names}
     return [(name, values) for name, values in tuned if name in varied and name not in lineage.fixed]
 
 
-def _legal(lineage: Lineage, choices: Sequence[Configuration], problems: Sequence[Problem], judge: Judge) -> Proposal:
-    candidates: list[tuple[Configuration, Configuration]] = []
-    rejected: list[tuple[Configuration, Rejection]] = []
-    duplicates: list[tuple[Configuration, Configuration]] = []
-    standing: dict[str, Configuration] = {}
-    for choice in choices:
-        config = (lineage | choice).configuration
-        if rejection := first_rejection(judge, config, problems):
-            rejected.append((config, rejection))
-        elif (stands := standing.setdefault(judge.identity(config), config)) is config:
-            candidates.append((config, choice))
-        else:
-            duplicates.append((config, stands))
-    return Proposal(lineage, tuple(candidates), rejected=tuple(rejected), duplicates=tuple(duplicates))
-
-
-def _refusal(proposal: Proposal, asked: int) -> Rejection:
+def _refusal(rejections: Sequence[Rejection], asked: int) -> Rejection:
     """The reason most candidates share, in the words of the first that has it."""
-    counts = Counter(rejection.reason for _, rejection in proposal.rejected)
+    counts = Counter(rejection.reason for rejection in rejections)
     reason = max(counts, key=lambda known: counts[known])
-    detail = next(rejection.detail for _, rejection in proposal.rejected if rejection.reason == reason)
+    detail = next(rejection.detail for rejection in rejections if rejection.reason == reason)
     gave_up = f" (no substitute found in {asked} tries)" if asked >= PATIENCE else ""
     return Rejection(reason, detail + gave_up)

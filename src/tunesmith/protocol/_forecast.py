@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 from tunesmith.records import Configuration, Problem
+from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
+from tunesmith.spaces import Combinations
 
 from ._candidates import later_values, propose
 from ._joins import check_names, key_of
@@ -17,15 +19,14 @@ from ._results import phase_of, step_names
 from ._run import AS_IT_IS, fork
 from ._steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
 
-Choices = Sequence[Configuration]
-
 
 @dataclass(frozen=True, slots=True)
 class StepForecast:
     """One step: `lineages` enter it and `survivors` leave it.
 
-    `choices` is what the file lists for one lineage, `candidates` the total over all lineages, `enqueues` the cells
-    to be timed: candidates times `sizes`, less the cells that are illegal or the same solution.
+    `choices` is what the file lists for one lineage, `candidates` what all lineages try of it together, `enqueues` the
+    cells to be timed: candidates times `sizes`, less the cells that are illegal or the same solution. `is_estimated`
+    where a sample stands for more combinations than can be looked at.
     """
 
     name: str
@@ -36,6 +37,7 @@ class StepForecast:
     sizes: int
     enqueues: int
     survivors: int
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class _Cost:
     candidates: int = 0
     sizes: int = 0
     enqueues: int = 0
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class _State:
     """Lineages between two steps, what was tuned in them so far, and whether they were measured since the fork."""
 
     lineages: tuple[Lineage, ...]
-    tuned: tuple[Choices, ...] = ()
+    tuned: tuple[Combinations, ...] = ()
     measured: bool = False
 
 
@@ -93,35 +96,49 @@ class _Place:
     index: int
     judge: Judge
 
+    def measured(self, candidates: int) -> int:
+        """Of so many candidates of a lineage."""
+        search = self.phases.search
+        return STRATEGIES[search.strategy].count(candidates, search.trials)
+
 
 Lineages = tuple[Lineage, ...]
-Attempt = Callable[[Lineages, Choices, Sequence[Problem], _Place], tuple[_Cost, Lineages]]
+Attempt = Callable[[Lineages, Combinations, Sequence[Problem], _Place], tuple[_Cost, Lineages]]
 
 
 def _everything(
-    lineages: Lineages, choices: Choices, problems: Sequence[Problem], place: _Place
+    lineages: Lineages, choices: Combinations, problems: Sequence[Problem], place: _Place
 ) -> tuple[_Cost, Lineages]:
-    candidates = len(lineages) * len(choices)
-    cost = _Cost(len(choices), candidates, len(problems), candidates * len(problems))
+    candidates = len(lineages) * place.measured(choices.count)
+    cost = _Cost(choices.count, candidates, len(problems), candidates * len(problems))
     return cost, tuple(lineage | choices[0] for lineage in lineages)
 
 
 def _what_is_legal(
-    lineages: Lineages, choices: Choices, problems: Sequence[Problem], place: _Place
+    lineages: Lineages, choices: Combinations, problems: Sequence[Problem], place: _Place
 ) -> tuple[_Cost, Lineages]:
     phases, judge = place.phases, place.judge
     to_come = phases.steps[place.index + 1 :]
-    proposals = [
+    prospects = [
         propose(lineage, choices, problems, later_values(to_come, phases.tuned, lineage), judge) for lineage in lineages
     ]
-    distinct = {judge.identity(config): config for proposal in proposals for config in proposal.configurations}
-    legal_cells = sum(not judge.rejections_for(config, problem) for config in distinct.values() for problem in problems)
-    cost = _Cost(len(choices), sum(len(proposal.candidates) for proposal in proposals), len(problems), legal_cells)
-    return cost, tuple(
-        proposal.lineage | dict(proposal.candidates)[proposal.incumbent or proposal.configurations[0]]
-        for proposal in proposals
-        if proposal.candidates
-    )
+    going_on = [prospect for prospect in prospects if not prospect.refusal]
+    if is_whole := choices.count <= MOST_WHOLE:
+        legal = [list(prospect.distinct.values()) for prospect in going_on]
+    else:
+        legal = [
+            list(filter(prospect.is_legal, (prospect.lineage.configuration | choice for choice in some(choices))))
+            for prospect in going_on
+        ]
+    scale = 1 if is_whole else choices.count / SAMPLE
+    # Solutions that several lineages have are measured once; which these are, a sample does not show.
+    configs = {judge.identity(c): c for each in legal for c in each}.values() if is_whole else chain(*legal)
+    cells = sum(not judge.rejections_for(config, problem) for config in configs for problem in problems)
+    counts = [round(len(each) * scale) for each in legal]
+    candidates = sum(map(place.measured, counts))
+    enqueues = round(cells * scale * candidates / max(1, sum(counts)))
+    cost = _Cost(choices.count, candidates, len(problems), enqueues, not is_whole)
+    return cost, tuple(prospect.lineage | prospect.expected for prospect in going_on)
 
 
 def _walk(phases: Phases, judge: Judge, attempt: Attempt) -> tuple[StepForecast, ...]:
@@ -139,6 +156,7 @@ def _walk(phases: Phases, judge: Judge, attempt: Attempt) -> tuple[StepForecast,
                 sizes=cost.sizes,
                 enqueues=cost.enqueues,
                 survivors=len(after.lineages),
+                is_estimated=cost.is_estimated,
             )
         )
         state = after
@@ -149,60 +167,56 @@ def _take(step: Step, state: _State, place: _Place, attempt: Attempt) -> tuple[_
     """One step: what it costs, and what is left after it."""
     match step:
         case Fork(choices):
-            still_tuned = tuple([choice.without(choices[0]) for choice in earlier] for earlier in state.tuned)
-            return _Cost(len(choices)), _State(fork(state.lineages, choices), still_tuned)
-        case Benchmark():
-            cost, lineages = attempt(state.lineages, step.choices, step.problems, place)
-            return cost, _State(lineages, (*state.tuned, step.choices), True)
+            still_tuned = tuple(earlier.without(choices.names) for earlier in state.tuned)
+            return _Cost(choices.count), _State(fork(state.lineages, choices), still_tuned)
+        case Benchmark(choices=choices):
+            cost, lineages = attempt(state.lineages, choices, step.problems, place)
+            return cost, _State(lineages, (*(each for each in state.tuned if each != choices), choices), True)
         case Join():
             cost, lineages = _Cost(), state.lineages
             if not state.measured:
                 cost, lineages = attempt(lineages, AS_IT_IS, step.problems, place)
-            return cost, _State(_joined(lineages, step.names, state.tuned, place.judge), state.tuned, True)
+            joined, is_estimated = _joined(lineages, step.names, state.tuned, place.judge)
+            return replace(cost, is_estimated=is_estimated), _State(joined, state.tuned, True)
         case Final():
             cost, lineages = attempt(state.lineages, AS_IT_IS, step.problems, place)
             return cost, _State(lineages, state.tuned, True)
 
 
-def _joined(lineages: Lineages, names: Sequence[str], tuned: Sequence[Choices], judge: Judge) -> Lineages:
-    """As many lineages as a join can leave: no more than there are, and no more than there are keys within reach.
+def _joined(
+    lineages: Lineages, names: Sequence[str], tuned: Sequence[Combinations], judge: Judge
+) -> tuple[Lineages, bool]:
+    """As many lineages as a join can leave: no more than there are, and no more than there are keys within reach; and
+    whether that is estimated.
 
     Those with a key of their own come first.
     """
     keys: set[Configuration] = set()
     first: list[Lineage] = []
     others: list[Lineage] = []
+    is_estimated = False
     for lineage in lineages:
-        reach = _keys_within_reach(lineage, names, tuned, judge)
+        config = lineage.configuration
+        held = key_of(config, names, judge)
+        # A step that never moves the key alone is left out.
+        moving = [choices for choices in tuned if any(key_of(config | c, names, judge) != held for c in some(choices))]
+        within = Combinations(tuple(axis for choices in moving for axis in choices.axes))
+        reach = {key_of(config | choice, names, judge) for choice in some(within)}
+        is_estimated |= within.count > MOST_WHOLE
         (others if reach <= keys else first).append(lineage)
         keys |= reach
-    return tuple((first + others)[: len(keys)])
-
-
-def _keys_within_reach(
-    lineage: Lineage, names: Sequence[str], tuned: Sequence[Choices], judge: Judge
-) -> set[Configuration]:
-    """The keys that a lineage may have, whoever won its steps. A step that never moves the key alone is left out."""
-
-    def key(*choices: Configuration) -> Configuration:
-        config = lineage.configuration
-        for choice in choices:
-            config = config | choice
-        return key_of(config, names, judge)
-
-    held = key()
-    moving = [choices for choices in tuned if any(key(choice) != held for choice in choices)]
-    return {key(*combination) for combination in product(*moving)}
+    return tuple((first + others)[: len(keys)]), is_estimated
 
 
 def _exhaustive(phases: Phases) -> int:
     """Every combination of what forks and steps vary, on every final size; a parameter varied twice counts once."""
-    varied: dict[frozenset[str], set[Configuration]] = {}
+    varied: dict[frozenset[str], dict[Combinations, None]] = {}
     sizes = 1
     for step in phases.steps:
         if isinstance(step, Fork | Benchmark):
-            for choice in step.choices:
-                varied.setdefault(frozenset(choice), set()).add(choice)
+            varied.setdefault(frozenset(step.choices.names), {})[step.choices] = None
         elif isinstance(step, Final):
             sizes = len(step.problems)
-    return prod(len(choices) for choices in varied.values()) * sizes
+    # Only a step that is passed again names its parameters twice in a file, with the same choices.
+    counts = (next(iter(each)).count if len(each) == 1 else len(set(chain(*each))) for each in varied.values())
+    return prod(counts) * sizes

@@ -8,23 +8,30 @@ goes on by being run again over what was measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+
+import numpy as np
 
 from tunesmith.records import Configuration, Problem, Rejection, UserError
+from tunesmith.search import STRATEGIES, Batch, Candidates, Mode, RaceThenConfirm, Told
+from tunesmith.spaces import Combinations
 
-from ._candidates import Proposal, later_values, propose
+from ._candidates import Proposal, Prospect, later_values, propose
+from ._drive import Searched, carry_out
 from ._joins import best_of_each, check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Measure, Table
 from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phases
-from ._winners import Contest, Decision, choose
+from ._winners import Contest, Standings
 
 Observe = Callable[[StepResult], None]
 
-AS_IT_IS = (Configuration(),)
+AS_IT_IS = Combinations(())
 """The one choice of a step that measures lineages without varying anything."""
 
 
@@ -37,8 +44,8 @@ def run(phases: Phases, measure: Measure, judge: Judge, observe: Observe = lambd
     check(phases, judge)
     lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
     results: list[StepResult] = []
-    for place, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
-        bench = _Bench(name, phases, place, measure, judge)
+    for index, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
+        bench = _Bench(name, phases, index, measure, judge)
         match step:
             case Fork(choices):
                 result = StepResult(name, step, lineages, fork(lineages, choices))
@@ -55,8 +62,10 @@ def run(phases: Phases, measure: Measure, judge: Judge, observe: Observe = lambd
 
 
 def check(phases: Phases, judge: Judge) -> None:
-    """Raise UserError for what would otherwise fail after hours: a join over an unknown name, `max` without work."""
+    """Raise UserError for what would otherwise fail after hours: a join over an unknown name, a strategy that needs
+    what is not installed, `max` without work."""
     check_names(phases, judge)
+    STRATEGIES[phases.search.strategy].start(Candidates.of_list(()), np.random.default_rng(0))
     if phases.objective is not Objective.MAX:
         return
     for step in phases.steps:
@@ -65,7 +74,7 @@ def check(phases: Phases, judge: Judge) -> None:
                 raise UserError("objective", f"max compares FLOP/s, and {problem} has no FLOP", "take geomean or worst")
 
 
-def fork(lineages: Sequence[Lineage], choices: Sequence[Configuration]) -> tuple[Lineage, ...]:
+def fork(lineages: Sequence[Lineage], choices: Iterable[Configuration]) -> tuple[Lineage, ...]:
     return tuple(lineage | choice for lineage in lineages for choice in choices)
 
 
@@ -75,16 +84,20 @@ class _Bench:
 
     name: str
     phases: Phases
-    place: int
+    index: int
     measure: Measure
     judge: Judge
 
     def benchmark(self, step: Benchmark, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every lineage takes the best of the step's choices for itself."""
-        proposals = [self._propose(lineage, step.choices, step.problems) for lineage in lineages]
-        table, cells = self._screen([proposal.configurations for proposal in proposals], step.problems, racing=True)
-        trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
-        table = _with_pairs(table, [trial.decision for trial in trials if trial.decision])
+        prospects = [self._propose(lineage, step.choices, step.problems) for lineage in lineages]
+        searches = [self._search(prospect, step, number) for number, prospect in enumerate(prospects)]
+        cells = self._carry_out(searches)
+        proposals = [p.proposal(searched.search.told) for p, searched in zip(prospects, searches, strict=True)]
+        trials = tuple(
+            self._tried(proposal, step, searched.table) for proposal, searched in zip(proposals, searches, strict=True)
+        )
+        table = reduce(or_, (searched.table for searched in searches), Table())
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
 
     def join(self, step: Join, lineages: tuple[Lineage, ...]) -> StepResult:
@@ -92,8 +105,10 @@ class _Bench:
         trials: tuple[Trial, ...] = ()
         table, cells, measured = Table(), 0, lineages
         if not all(lineage.times for lineage in lineages):
-            proposals = [self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages]
-            table, cells = self._screen(self._rivals(proposals, step.names), step.problems, racing=True)
+            proposals = self._as_they_are(lineages, step.problems)
+            searches = [self._all_of(rivals, step.problems) for rivals in self._rivals(proposals, step.names)]
+            cells = self._carry_out(searches)
+            table = reduce(or_, (searched.table for searched in searches), Table())
             trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
             measured = _going_on(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.judge)
@@ -101,47 +116,67 @@ class _Bench:
 
     def final(self, step: Final, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every distinct survivor on every problem, however slow it is; then the winner of each problem."""
-        trials = self._distinct([self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages])
+        trials = self._distinct(self._as_they_are(lineages, step.problems))
         survivors = [config for trial in trials for config in trial.proposal.configurations]
-        table, cells = self._screen([survivors], step.problems, racing=False)
-        decisions = {}
-        for problem in step.problems:
-            contest = Contest(survivors, (problem,), table, Objective.GEOMEAN, self.judge.work)
-            if decision := choose(contest, self.measure.confirm):
-                decisions[problem] = decision
-        table = _with_pairs(table, list(decisions.values()))
+
+        def standings(table: Table) -> dict[Problem, Standings]:
+            contests = (Contest(survivors, (p,), table, Objective.GEOMEAN, self.judge.work) for p in step.problems)
+            found = zip(step.problems, map(Standings.of, contests), strict=True)
+            return {problem: standing for problem, standing in found if standing}
+
+        def finals(told: Told) -> Iterator[Batch]:
+            return filter(None, (standing.finals for standing in standings(Table.of(told)).values()))
+
+        searched = self._all_of(survivors, step.problems, Mode.FULL, finals)
+        cells, table = self._carry_out([searched]), searched.table
+        decisions = {problem: standing.decide(table.on(problem)) for problem, standing in standings(table).items()}
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells, decisions)
 
-    def _propose(self, lineage: Lineage, choices: Sequence[Configuration], problems: Sequence[Problem]) -> Proposal:
-        later = later_values(self.phases.steps[self.place + 1 :], self.phases.tuned, lineage)
+    def _propose(self, lineage: Lineage, choices: Combinations, problems: Sequence[Problem]) -> Prospect:
+        later = later_values(self.phases.steps[self.index + 1 :], self.phases.tuned, lineage)
         return propose(lineage, choices, problems, later, self.judge)
 
-    def _screen(
-        self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool
-    ) -> tuple[Table, int]:
-        """First times of all groups from one call, so that they can be compiled together, and the cells asked for.
+    def _as_they_are(self, lineages: Sequence[Lineage], problems: Sequence[Problem]) -> list[Proposal]:
+        prospects = [self._propose(lineage, AS_IT_IS, problems) for lineage in lineages]
+        return [prospect.proposal(prospect.seen) for prospect in prospects]
 
-        A solution that occurs in several lineages is asked for once, under its first configuration.
-        """
-        first: dict[str, Configuration] = {}
-        stands = {config: first.setdefault(self.judge.identity(config), config) for group in groups for config in group}
-        asked = [list(dict.fromkeys(stands[config] for config in group)) for group in groups if group]
-        if not asked:
-            return Table(), 0
-        measured = self.measure.screen(asked, problems, racing).cells
-        cells = {
-            (config, problem): measured[stand, problem]
-            for config, stand in stands.items()
-            for problem in problems
-            if (stand, problem) in measured
-        }
-        return Table(cells), len(first) * len(problems)
+    def _carry_out(self, searches: Sequence[Searched]) -> int:
+        return carry_out(searches, self.measure, self.judge.identity)
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Trial:
-        """What became of a lineage, given everybody's first times."""
-        if proposal.refusal:
-            return Trial(proposal, refusal=proposal.refusal)
-        contest = Contest(
+    def _search(self, prospect: Prospect, step: Benchmark, number: int) -> Searched:
+        """Among one lineage's choices, with the file's strategy; then the finalists, if the first times leave doubt."""
+        if prospect.refusal:
+            return self._all_of([], step.problems)
+        plan = self.phases.search
+
+        def standings(told: Told) -> Standings | None:
+            return Standings.of(self._contest(prospect.proposal(told), step, Table.of(told)))
+
+        def finals(told: Told) -> Iterator[Batch]:
+            standing = standings(told)
+            return filter(None, [standing.finals if standing else None])
+
+        def costs(told: Told) -> Mapping[Configuration, float]:
+            standing = standings(told)
+            return standing.relative_costs if standing else {}
+
+        strategy = RaceThenConfirm(finals, STRATEGIES[plan.strategy])
+        random = np.random.default_rng((plan.seed, self.index, number))
+        return Searched(strategy.start(prospect.candidates(costs), random, plan.trials), step.problems)
+
+    def _all_of(
+        self,
+        configs: Sequence[Configuration],
+        problems: Sequence[Problem],
+        mode: Mode = Mode.RACED,
+        finals: Callable[[Told], Iterable[Batch]] = lambda told: (),
+    ) -> Searched:
+        """A search for all of a list, on which no strategy has a say."""
+        strategy, random = RaceThenConfirm(finals), np.random.default_rng(0)
+        return Searched(strategy.start(Candidates.of_list(configs), random, mode=mode), problems)
+
+    def _contest(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Contest:
+        return Contest(
             proposal.configurations,
             step.problems,
             table,
@@ -150,10 +185,16 @@ class _Bench:
             proposal.incumbent,
             step.weights,
         )
-        decision = choose(contest, self.measure.confirm)
-        if decision is None:
+
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Trial:
+        """What became of a lineage, given all times."""
+        if proposal.refusal:
+            return Trial(proposal, refusal=proposal.refusal)
+        standings = Standings.of(self._contest(proposal, step, table))
+        if standings is None:
             tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
             return Trial(proposal, refusal=Rejection(NOTHING_RAN, tried))
+        decision = standings.decide(table)
         settled = proposal.lineage | dict(proposal.candidates)[decision.winner]
         return Trial(proposal, decision, settled.timed(decision.times))
 
@@ -183,8 +224,3 @@ class _Bench:
 
 def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
-
-
-def _with_pairs(table: Table, decisions: Sequence[Decision]) -> Table:
-    paired = {cell: samples for decision in decisions for cell, samples in decision.paired.items()}
-    return replace(table, paired=paired)

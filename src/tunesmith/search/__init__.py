@@ -1,17 +1,38 @@
-"""What to try next? Ask/tell strategies: pure, seeded, no I/O."""
+"""What to try next? Strategies that are asked and told: pure, seeded, no I/O."""
 
 from tunesmith.records import Registry
 
-from ._base import Candidates, Search, Strategy, Walk
-from .listed import Listed
+from ._base import LOOKS, MOST_WHOLE, Batch, Candidates, Mode, Row, Search, Strategy, Told, total_seconds
+from .growing import Growing
+from .race import RaceThenConfirm
+from .sampling import SAMPLE, Exhaustive, sample, some
 
 STRATEGIES: Registry[Strategy] = Registry(
     "search strategy",
     {
-        "exhaustive": "tunesmith.search.exhaustive:Exhaustive",
-        "random": "tunesmith.search.random_sample:RandomSample",
+        "exhaustive": "tunesmith.search.sampling:Exhaustive",
+        "random": "tunesmith.search.sampling:RandomSample",
         "surrogate": "tunesmith.search.surrogate:Surrogate",
     },
 )
+"""Those that a tuning file can name."""
 
-__all__ = ["STRATEGIES", "Candidates", "Listed", "Search", "Strategy", "Walk"]
+__all__ = [
+    "LOOKS",
+    "MOST_WHOLE",
+    "SAMPLE",
+    "STRATEGIES",
+    "Batch",
+    "Candidates",
+    "Exhaustive",
+    "Growing",
+    "Mode",
+    "RaceThenConfirm",
+    "Row",
+    "Search",
+    "Strategy",
+    "Told",
+    "sample",
+    "some",
+    "total_seconds",
+]

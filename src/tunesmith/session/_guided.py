@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tunesmith.protocol import Table
+from tunesmith.protocol import Searched, carry_out
 from tunesmith.records import Configuration, Problem, Value
-from tunesmith.search import Listed, Search
-from tunesmith.search.surrogate import Surrogate
+from tunesmith.search import STRATEGIES, Candidates, Mode
 
 from . import events
 from ._recorded import RecordedMeasure
-
-SHARE = 0.1
-"""Of the candidates that are measured."""
-
-FEWEST = 24
-"""Candidates that are measured at least: twice what the model begins with."""
-
-BATCH = 4
-"""Candidates between two looks of the model: more would be chosen on less knowledge."""
-
-
-def count_of(candidates: int) -> int:
-    """How many of so many candidates a guided search measures."""
-    return min(candidates, max(FEWEST, math.ceil(SHARE * candidates)))
 
 
 def guided(
@@ -39,34 +23,23 @@ def guided(
     A run that was stopped goes the same way again: the walk is a function of the seed and the times, and the store has
     the times. Raises OutOfBudgetError.
     """
-    judge = measure.judge
+    judge, strategy = measure.judge, STRATEGIES["surrogate"]
 
     def describe(config: Configuration) -> Mapping[str, Value]:
         own = judge.solution(config).configuration
         guess = judge.family(config).guess(own, problem, judge.target)
         return {**judge.derived(config), **({"guess": guess} if guess else {})}
 
-    search = Surrogate(describe).start(Listed.of_list(configs), np.random.default_rng(seed))
-    wanted = count_of(len(configs))
+    candidates = replace(Candidates.of_list(configs), describe=describe)
+    search = strategy.start(candidates, np.random.default_rng(seed), mode=Mode.FULL)
+    wanted = strategy.count(candidates.choices.count, None)
     observe, told = measure.observe, _Whole(measure.observe, measure.purpose, wanted)
     measure.observe = told
     try:
-        return tuple(_walk(search, measure, problem, wanted))
+        carry_out([Searched(search, [problem])], measure)
     finally:
         measure.observe = observe
-
-
-def _walk(search: Search, measure: RecordedMeasure, problem: Problem, wanted: int) -> list[Configuration]:
-    asked: list[Configuration] = []
-    while more := search.ask(min(BATCH, wanted - len(asked))):
-        table: Table = measure.screen([list(more)], [problem], racing=False)
-        for config in more:
-            estimate = table.cells.get((config, problem))
-            search.tell(config, estimate.seconds if estimate else None)
-        asked += more
-        if len(asked) == wanted:
-            break
-    return asked
+    return tuple(search.told)
 
 
 class _Whole:
