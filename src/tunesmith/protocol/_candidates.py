@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, islice
 
 import numpy as np
 
 from tunesmith.records import Configuration, Problem, Rejection, Value
-from tunesmith.search import MOST_WHOLE, Candidates, Told, sample, total_seconds
+from tunesmith.search import MOST_WHOLE, Candidates, sample
 from tunesmith.spaces import Combinations
 
 from ._judge import Judge, first_rejection
@@ -79,16 +79,15 @@ class Prospect:
             self.seen[config] = first_rejection(self.judge, config, self.problems)
         return self.seen[config] is None
 
-    def candidates(self, costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds) -> Candidates:
+    def candidates(self) -> Candidates:
         """What a search chooses from, beginning with what the lineage holds."""
         held = self.lineage.configuration
-        first: tuple[Configuration, ...] = ()
-        if held.only(self.choices.names) in self.choices and self.is_legal(held):
-            first = (self.distinct[self.judge.identity(held)] if self.is_whole else held,)
-        if self.is_whole:
-            listed = Combinations.of_list(self.distinct.values())
-            return Candidates(listed, first=first, describe=self._describe, costs=costs)
-        return Candidates(self.choices, held, self.is_legal, first, self._describe, costs)
+        is_choice = held.only(self.choices.names) in self.choices and self.is_legal(held)
+        if self.is_whole or self.refusal:
+            first = (self.distinct[self.judge.identity(held)],) if is_choice else ()
+            return Candidates(Combinations.of_list(self.distinct.values()), first=first, describe=self._describe)
+        first = (held,) if is_choice else ()
+        return Candidates(self.choices, held, self.is_legal, first, describe=self._describe)
 
     def look(self) -> bool:
         """Whether there is a legal choice; of many, among as many as patience lasts for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tunesmith.records import Configuration, Estimate, Problem
 from tunesmith.search import Batch, Mode, Search
@@ -15,39 +15,32 @@ Identity = Callable[[Configuration], Hashable]
 
 @dataclass
 class Searched:
-    """A search, the problems that it is for, and what was measured for it.
-
-    `table` has the first times and the finalists' paired samples, `finals` the finalists' times in these samples.
-    """
+    """A search, the problems that it is for, and what was measured of its finalists, in the end."""
 
     search: Search
     problems: Sequence[Problem]
-    table: Table = Table()
-    finals: dict[Cell, Estimate] = field(default_factory=dict)
+    finals: Table = Table()
 
-    def tell(self, batch: Batch, measured: Table) -> None:
-        if batch.mode is Mode.CONFIRMED:
-            self.finals.update(measured.cells)
-            self.table |= Table(paired=measured.paired)
-        else:
-            self.table |= measured
-        rows: dict[Configuration, dict[Problem, Estimate]] = {config: {} for config in batch.configurations}
-        for (config, problem), estimate in measured.cells.items():
-            rows[config][problem] = estimate
-        self.search.tell(batch, rows)
+    def confirmed(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        """The finalists' samples, found again: answers for `Measure.confirm`."""
+        cells = [(config, problem) for config in configs for problem in problems]
+        return Table(paired={cell: self.finals.paired[cell] for cell in cells if cell in self.finals.paired})
 
 
-def carry_out(searches: Sequence[Searched], measure: Measure, identity: Identity = lambda config: config) -> int:
-    """Ask, measure, tell, until no search asks for anything; returns how many distinct cells were screened.
+def carry_out(
+    searches: Sequence[Searched], measure: Measure, identity: Identity = lambda config: config
+) -> tuple[Table, int]:
+    """Ask, measure, tell, until no search asks for anything.
 
     What all searches ask for in a round goes into one call of `measure.screen_cells`, each search being a group. What
     is the same solution is screened once, under the configuration that was asked for first. Whatever `measure` raises
-    ends it.
+    ends it. Returns the first times of everything, with the finalists' samples, and how many cells were screened.
     """
     stands: dict[Hashable, Configuration] = {}
     known: dict[Mode, dict[Cell, Estimate | None]] = {Mode.RACED: {}, Mode.FULL: {}}
+    whole: dict[Cell, Estimate] = {}
     while asks := [(searched, batch) for searched in searches if (batch := searched.search.ask())]:
-        wanted = [_cells(batch, searched.problems, stands, identity) for searched, batch in asks]
+        wanted = [_cells(searched, batch, stands, identity) for searched, batch in asks]
         for mode, times in known.items():
             groups = [
                 [cell for cell in dict.fromkeys(cells.values()) if cell not in times]
@@ -60,16 +53,20 @@ def carry_out(searches: Sequence[Searched], measure: Measure, identity: Identity
         for (searched, batch), cells in zip(asks, wanted, strict=True):
             if batch.mode is Mode.CONFIRMED:
                 table = measure.confirm(batch.configurations, batch.problems or searched.problems)
+                searched.finals |= table
             else:
                 times = known[batch.mode]
-                table = Table({cell: estimate for cell, stand in cells.items() if (estimate := times[stand])})
-            searched.tell(batch, table)
-    return sum(map(len, known.values()))
+                table = Table({cell: time for cell, stand in cells.items() if (time := times[stand])})
+                whole.update(table.cells)
+            searched.search.tell(batch, table.rows())
+    paired = {cell: samples for searched in searches for cell, samples in searched.finals.paired.items()}
+    return Table(whole, paired), sum(map(len, known.values()))
 
 
 def _cells(
-    batch: Batch, problems: Sequence[Problem], stands: dict[Hashable, Configuration], identity: Identity
+    searched: Searched, batch: Batch, stands: dict[Hashable, Configuration], identity: Identity
 ) -> dict[Cell, Cell]:
-    """A batch's cells, each with the one that is measured for it."""
+    """A batch's cells, each with the one that is screened for it."""
     first = {config: stands.setdefault(identity(config), config) for config in batch.configurations}
-    return {(config, p): (stand, p) for config, stand in first.items() for p in batch.problems or problems}
+    problems = batch.problems or searched.problems
+    return {(config, problem): (stand, problem) for config, stand in first.items() for problem in problems}

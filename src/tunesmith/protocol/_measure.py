@@ -28,10 +28,12 @@ class Table:
         """The times that a search was told."""
         return Table({(config, p): estimate for config, row in told.items() for p, estimate in row.items()})
 
-    def on(self, problem: Problem) -> Table:
-        """What was measured on one problem."""
-        cells = {cell: estimate for cell, estimate in self.cells.items() if cell[1] == problem}
-        return Table(cells, {cell: samples for cell, samples in self.paired.items() if cell[1] == problem})
+    def rows(self) -> dict[Configuration, dict[Problem, Estimate]]:
+        """The times by configuration, of those that ran anywhere."""
+        rows: dict[Configuration, dict[Problem, Estimate]] = {}
+        for (config, problem), estimate in self.cells.items():
+            rows.setdefault(config, {})[problem] = estimate
+        return rows
 
     def __or__(self, other: Table) -> Table:
         """Both; where they differ, the other."""

@@ -8,10 +8,8 @@ goes on by being run again over what was measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 
 import numpy as np
 
@@ -27,9 +25,10 @@ from ._lineage import Lineage
 from ._measure import Measure, Table
 from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phases
-from ._winners import Contest, Standings
+from ._winners import Confirm, Contest, choose, relative_costs
 
 Observe = Callable[[StepResult], None]
+Finals = Callable[[Told], Iterable[Batch]]
 
 AS_IT_IS = Combinations(())
 """The one choice of a step that measures lineages without varying anything."""
@@ -92,12 +91,11 @@ class _Bench:
         """Every lineage takes the best of the step's choices for itself."""
         prospects = [self._propose(lineage, step.choices, step.problems) for lineage in lineages]
         searches = [self._search(prospect, step, number) for number, prospect in enumerate(prospects)]
-        cells = self._carry_out(searches)
-        proposals = [p.proposal(searched.search.told) for p, searched in zip(prospects, searches, strict=True)]
+        table, cells = carry_out(searches, self.measure, self.judge.identity)
         trials = tuple(
-            self._tried(proposal, step, searched.table) for proposal, searched in zip(proposals, searches, strict=True)
+            self._tried(prospect.proposal(searched.search.told), step, table, searched.confirmed)
+            for prospect, searched in zip(prospects, searches, strict=True)
         )
-        table = reduce(or_, (searched.table for searched in searches), Table())
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
 
     def join(self, step: Join, lineages: tuple[Lineage, ...]) -> StepResult:
@@ -106,10 +104,9 @@ class _Bench:
         table, cells, measured = Table(), 0, lineages
         if not all(lineage.times for lineage in lineages):
             proposals = self._as_they_are(lineages, step.problems)
-            searches = [self._all_of(rivals, step.problems) for rivals in self._rivals(proposals, step.names)]
-            cells = self._carry_out(searches)
-            table = reduce(or_, (searched.table for searched in searches), Table())
-            trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
+            searches = [self._all_of(rivals, step) for rivals in self._rivals(proposals, step.names)]
+            table, cells = carry_out(searches, self.measure, self.judge.identity)
+            trials = tuple(self._tried(proposal, step, table, self.measure.confirm) for proposal in proposals)
             measured = _going_on(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.judge)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
@@ -119,17 +116,13 @@ class _Bench:
         trials = self._distinct(self._as_they_are(lineages, step.problems))
         survivors = [config for trial in trials for config in trial.proposal.configurations]
 
-        def standings(table: Table) -> dict[Problem, Standings]:
-            contests = (Contest(survivors, (p,), table, Objective.GEOMEAN, self.judge.work) for p in step.problems)
-            found = zip(step.problems, map(Standings.of, contests), strict=True)
-            return {problem: standing for problem, standing in found if standing}
+        def contests(table: Table) -> list[Contest]:
+            return [Contest(survivors, (p,), table, Objective.GEOMEAN, self.judge.work) for p in step.problems]
 
-        def finals(told: Told) -> Iterator[Batch]:
-            return filter(None, (standing.finals for standing in standings(Table.of(told)).values()))
-
-        searched = self._all_of(survivors, step.problems, Mode.FULL, finals)
-        cells, table = self._carry_out([searched]), searched.table
-        decisions = {problem: standing.decide(table.on(problem)) for problem, standing in standings(table).items()}
+        searched = self._all_of(survivors, step, Mode.FULL, lambda told: _finals(*contests(Table.of(told))))
+        table, cells = carry_out([searched], self.measure, self.judge.identity)
+        decided = {contest.problems[0]: choose(contest, searched.confirmed) for contest in contests(table)}
+        decisions = {problem: decision for problem, decision in decided.items() if decision}
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells, decisions)
 
     def _propose(self, lineage: Lineage, choices: Combinations, problems: Sequence[Problem]) -> Prospect:
@@ -140,61 +133,45 @@ class _Bench:
         prospects = [self._propose(lineage, AS_IT_IS, problems) for lineage in lineages]
         return [prospect.proposal(prospect.seen) for prospect in prospects]
 
-    def _carry_out(self, searches: Sequence[Searched]) -> int:
-        return carry_out(searches, self.measure, self.judge.identity)
-
     def _search(self, prospect: Prospect, step: Benchmark, number: int) -> Searched:
-        """Among one lineage's choices, with the file's strategy; then the finalists, if the first times leave doubt."""
-        if prospect.refusal:
-            return self._all_of([], step.problems)
+        """Among one lineage's choices, by the file's strategy; then its finalists, where the times leave doubt."""
         plan = self.phases.search
 
-        def standings(told: Told) -> Standings | None:
-            return Standings.of(self._contest(prospect.proposal(told), step, Table.of(told)))
+        def contest(told: Told) -> Contest:
+            return self._contest(prospect.proposal(told), step, Table.of(told))
 
-        def finals(told: Told) -> Iterator[Batch]:
-            standing = standings(told)
-            return filter(None, [standing.finals if standing else None])
-
-        def costs(told: Told) -> Mapping[Configuration, float]:
-            standing = standings(told)
-            return standing.relative_costs if standing else {}
-
-        strategy = RaceThenConfirm(finals, STRATEGIES[plan.strategy])
-        random = np.random.default_rng((plan.seed, self.index, number))
-        return Searched(strategy.start(prospect.candidates(costs), random, plan.trials), step.problems)
+        candidates = replace(
+            prospect.candidates(), trials=plan.trials, costs=lambda told: relative_costs(contest(told))
+        )
+        strategy = RaceThenConfirm(lambda told: _finals(contest(told)), STRATEGIES[plan.strategy])
+        return Searched(
+            strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number))), step.problems
+        )
 
     def _all_of(
         self,
         configs: Sequence[Configuration],
-        problems: Sequence[Problem],
+        step: Join | Final,
         mode: Mode = Mode.RACED,
-        finals: Callable[[Told], Iterable[Batch]] = lambda told: (),
+        finals: Finals = lambda told: (),
     ) -> Searched:
-        """A search for all of a list, on which no strategy has a say."""
-        strategy, random = RaceThenConfirm(finals), np.random.default_rng(0)
-        return Searched(strategy.start(Candidates.of_list(configs), random, mode=mode), problems)
+        """All of a list, on which no strategy has a say."""
+        candidates = replace(Candidates.of_list(configs), mode=mode)
+        return Searched(RaceThenConfirm(finals).start(candidates, np.random.default_rng(0)), step.problems)
 
     def _contest(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Contest:
-        return Contest(
-            proposal.configurations,
-            step.problems,
-            table,
-            self.phases.objective,
-            self.judge.work,
-            proposal.incumbent,
-            step.weights,
-        )
+        objective, work = self.phases.objective, self.judge.work
+        configs, incumbent = proposal.configurations, proposal.incumbent
+        return Contest(configs, step.problems, table, objective, work, incumbent, step.weights)
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Trial:
-        """What became of a lineage, given all times."""
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table, confirm: Confirm) -> Trial:
+        """What became of a lineage, given everybody's first times."""
         if proposal.refusal:
             return Trial(proposal, refusal=proposal.refusal)
-        standings = Standings.of(self._contest(proposal, step, table))
-        if standings is None:
+        decision = choose(self._contest(proposal, step, table), confirm)
+        if decision is None:
             tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
             return Trial(proposal, refusal=Rejection(NOTHING_RAN, tried))
-        decision = standings.decide(table)
         settled = proposal.lineage | dict(proposal.candidates)[decision.winner]
         return Trial(proposal, decision, settled.timed(decision.times))
 
@@ -224,3 +201,16 @@ class _Bench:
 
 def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
+
+
+def _finals(*contests: Contest) -> list[Batch]:
+    """What each contest would confirm."""
+    asked: list[Batch] = []
+
+    def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        asked.append(Batch(tuple(configs), Mode.CONFIRMED, tuple(problems)))
+        return Table()
+
+    for contest in contests:
+        choose(contest, confirm)
+    return asked

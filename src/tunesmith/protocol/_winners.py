@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from tunesmith.records import Configuration, Problem
-from tunesmith.search import Batch, Mode, Row
+from tunesmith.records import Configuration, Estimate, Problem
 
 from ._intervals import RESOLUTION, faster
 from ._measure import Cell, Table
@@ -16,6 +15,7 @@ from ._objectives import Times, Yardstick, yardstick
 from ._steps import Objective, Weights
 
 Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], Table]
+Row = Mapping[Problem, Estimate]
 
 MAX_FINALISTS = 4
 """Measured again at most, the incumbent not counted."""
@@ -76,71 +76,39 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
     Only candidates that cover what the best-covered one covers can win. One whose interval is clear of all others'
     wins at once. Otherwise the best few and the incumbent are measured again, interleaved, and `settle` decides.
     """
-    standings = Standings.of(contest)
-    if standings is None:
+    rows = contest.rows()
+    if not rows:
         return None
-    final = standings.finals
-    return standings.decide(confirm(final.configurations, final.problems) if final else Table())
+    against = yardstick(contest.objective, [_seconds(row) for row in rows.values()], contest.work, contest.weights)
+    costs = {config: against.cost(_seconds(row)) for config, row in rows.items()}
+    rivals = _best_covered(rows, costs)
+    close = _overlapping(rivals, rows, costs, against)
+    incumbent = contest.incumbent if contest.incumbent in rivals else None
+    winner, table = close[0], Table()
+    finalists: tuple[Configuration, ...] = ()
+    ties: tuple[Configuration, ...] = ()
+    if len(close) > 1:
+        chosen = {*close[:MAX_FINALISTS], incumbent}
+        finalists = tuple(config for config in contest.candidates if config in chosen)
+        covered = tuple(rows[close[0]])
+        table = confirm(finalists, covered)
+        winner, ties = settle(finalists, incumbent, _block_costs(finalists, covered, table, against))
+    return Decision(
+        winner,
+        _seconds(rows[winner]),
+        {config: math.exp(-costs[config]) if len(rows[config]) == len(against.best) else 0.0 for config in rows},
+        incumbent,
+        len(close),
+        finalists,
+        ties,
+        table.paired,
+    )
 
 
-@dataclass(frozen=True)
-class Standings:
-    """A contest after the first times. `rivals` may win, and the `close` ones of them, best first, cannot be told apart
-    by these."""
-
-    rows: Mapping[Configuration, Row]
-    against: Yardstick
-    costs: Mapping[Configuration, float]
-    rivals: Sequence[Configuration]
-    close: Sequence[Configuration]
-    incumbent: Configuration | None
-
-    @staticmethod
-    def of(contest: Contest) -> Standings | None:
-        """None where no candidate ran."""
-        rows = contest.rows()
-        if not rows:
-            return None
-        against = yardstick(contest.objective, [_seconds(row) for row in rows.values()], contest.work, contest.weights)
-        costs = {config: against.cost(_seconds(row)) for config, row in rows.items()}
-        rivals = _best_covered(rows, costs)
-        incumbent = contest.incumbent if contest.incumbent in rivals else None
-        return Standings(rows, against, costs, rivals, _overlapping(rivals, rows, costs, against), incumbent)
-
-    @property
-    def finals(self) -> Batch | None:
-        """The finalists in the order of the candidates, on the problems that they cover; None where one is clear."""
-        if len(self.close) == 1:
-            return None
-        chosen = {*self.close[:MAX_FINALISTS], self.incumbent}
-        finalists = tuple(config for config in self.rows if config in chosen)
-        return Batch(finalists, Mode.CONFIRMED, tuple(self.rows[self.close[0]]))
-
-    @property
-    def relative_costs(self) -> dict[Configuration, float]:
-        """What a search learns from: of each that may win, how much it costs beside the best times."""
-        return {config: math.exp(self.costs[config]) for config in self.rivals}
-
-    def decide(self, confirmed: Table) -> Decision:
-        """The winner, now that the `finals` were measured."""
-        winner = self.close[0]
-        finalists: tuple[Configuration, ...] = ()
-        ties: tuple[Configuration, ...] = ()
-        if final := self.finals:
-            finalists = final.configurations
-            winner, ties = settle(finalists, self.incumbent, _block_costs(final, confirmed, self.against))
-        covering = {config for config, row in self.rows.items() if len(row) == len(self.against.best)}
-        scores = {config: math.exp(-cost) if config in covering else 0.0 for config, cost in self.costs.items()}
-        return Decision(
-            winner,
-            _seconds(self.rows[winner]),
-            scores,
-            self.incumbent,
-            len(self.close),
-            finalists,
-            ties,
-            confirmed.paired,
-        )
+def relative_costs(contest: Contest) -> dict[Configuration, float]:
+    """For a search to learn from: each candidate's time beside the best times, of those that can win."""
+    decision = choose(contest, lambda configs, problems: Table())
+    return {config: 1 / score for config, score in decision.scores.items() if score} if decision else {}
 
 
 def settle(
@@ -201,10 +169,11 @@ def _overlapping(
     ]
 
 
-def _block_costs(final: Batch, table: Table, against: Yardstick) -> dict[Configuration, list[float]]:
+def _block_costs(
+    finalists: Sequence[Configuration], problems: Sequence[Problem], table: Table, against: Yardstick
+) -> dict[Configuration, list[float]]:
     """Each finalist's log cost in each block; one that failed this time on any problem is left out."""
-    problems = final.problems
-    whole = [config for config in final.configurations if all(table.paired.get((config, p)) for p in problems)]
+    whole = [config for config in finalists if all(table.paired.get((config, p)) for p in problems)]
     blocks = min((len(table.paired[config, p]) for config in whole for p in problems), default=0)
     return {
         config: [against.cost({p: table.paired[config, p][block] for p in problems}) for block in range(blocks)]

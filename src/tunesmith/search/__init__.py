@@ -3,9 +3,8 @@
 from tunesmith.records import Registry
 
 from ._base import LOOKS, MOST_WHOLE, Batch, Candidates, Mode, Row, Search, Strategy, Told, total_seconds
-from .growing import Growing
-from .race import RaceThenConfirm
-from .sampling import SAMPLE, Exhaustive, sample, some
+from .sampling import SAMPLE, sample, some
+from .stages import Growing, RaceThenConfirm
 
 STRATEGIES: Registry[Strategy] = Registry(
     "search strategy",
@@ -24,7 +23,6 @@ __all__ = [
     "STRATEGIES",
     "Batch",
     "Candidates",
-    "Exhaustive",
     "Growing",
     "Mode",
     "RaceThenConfirm",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import fsum
@@ -65,14 +65,17 @@ class Candidates:
     """The legal ones of some choices, each over a base that holds the other parameters' values.
 
     They are made as they are asked for, so the choices may be too many to list. `legal` is pure. `first` are full
-    configurations that every sample begins with. A strategy that learns is helped by `describe`, and by `costs`: one
-    positive number for each configuration that is worth learning from, lower being better.
+    configurations that every sample begins with. No more than `trials` are to be measured, in this `mode`; None leaves
+    it to the strategy. One that learns is helped by `describe`, and by `costs`: a positive number for each
+    configuration that is worth learning from, lower being better.
     """
 
     choices: Combinations
     base: Configuration = Configuration()
     legal: Callable[[Configuration], bool] = _always
     first: tuple[Configuration, ...] = ()
+    trials: int | None = None
+    mode: Mode = Mode.RACED
     describe: Describe = _nothing
     costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds
 
@@ -81,9 +84,9 @@ class Candidates:
         """Full configurations, all of them legal; each counts once."""
         return Candidates(Combinations.of_list(configurations))
 
-    def combination(self, number: int) -> Configuration:
-        """The combination with this number, legal or not."""
-        return self.base | self.choices[number]
+    def __iter__(self) -> Iterator[Configuration]:
+        """All combinations in their order, legal or not."""
+        return (self.base | choice for choice in self.choices)
 
 
 class Search(ABC):
@@ -114,13 +117,7 @@ class Strategy(ABC):
         return candidates if trials is None else min(candidates, trials)
 
     @abstractmethod
-    def start(
-        self,
-        candidates: Candidates,
-        random: np.random.Generator,
-        trials: int | None = None,
-        mode: Mode = Mode.RACED,
-    ) -> Search:
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         """A search among these candidates; everything drawn comes from `random`.
 
         Raises UserError where something that the strategy needs is not installed.

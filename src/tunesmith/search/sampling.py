@@ -11,7 +11,7 @@ import numpy as np
 from tunesmith.records import Configuration
 from tunesmith.spaces import Combinations
 
-from ._base import LOOKS, MOST_WHOLE, Batch, Candidates, Mode, Search, Strategy
+from ._base import LOOKS, MOST_WHOLE, Batch, Candidates, Search, Strategy
 
 SAMPLE = 1000
 """Combinations that stand for more than can be looked at."""
@@ -23,33 +23,27 @@ LARGEST = 2**63 - 1
 class Exhaustive(Strategy):
     """Every legal candidate: in one batch and in order; of more than `MOST_WHOLE` combinations, as a random sample."""
 
-    def start(
-        self, candidates: Candidates, random: np.random.Generator, trials: int | None = None, mode: Mode = Mode.RACED
-    ) -> Search:
-        if (count := candidates.choices.count) > MOST_WHOLE:
-            return RandomSample().start(candidates, random, trials, mode)
-        return _Walk(candidates, map(candidates.combination, range(count)), trials, mode, MOST_WHOLE)
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+        if candidates.choices.count > MOST_WHOLE:
+            return RandomSample().start(candidates, random)
+        return _Walk(candidates, iter(candidates))
 
 
 class RandomSample(Strategy):
     """Uniformly random legal candidates without repetition: what any cleverer strategy must beat at the same cost."""
 
-    def start(
-        self, candidates: Candidates, random: np.random.Generator, trials: int | None = None, mode: Mode = Mode.RACED
-    ) -> Search:
-        looks = MOST_WHOLE if candidates.choices.count <= MOST_WHOLE else LOOKS
-        return _Walk(candidates, sample(candidates, random), trials, mode, looks)
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+        return _Walk(candidates, sample(candidates, random))
 
 
 class _Walk(Search):
-    """Hands out the legal ones of an order: for a batch, those among the next `looks` combinations."""
+    """Hands out the legal ones of an order, looking at so many of its combinations for a batch."""
 
-    def __init__(
-        self, candidates: Candidates, order: Iterator[Configuration], trials: int | None, mode: Mode, looks: int
-    ) -> None:
+    def __init__(self, candidates: Candidates, order: Iterator[Configuration]) -> None:
         super().__init__()
-        self._legal, self._order, self._mode, self._looks = candidates.legal, order, mode, looks
-        self._left = math.inf if trials is None else trials
+        self._candidates, self._order = candidates, order
+        self._looks = MOST_WHOLE if candidates.choices.count <= MOST_WHOLE else LOOKS
+        self._left = math.inf if candidates.trials is None else candidates.trials
 
     def ask(self) -> Batch | None:
         fresh: dict[Configuration, None] = {}
@@ -58,16 +52,16 @@ class _Walk(Search):
             if (config := next(self._order, None)) is None:
                 break
             looked += 1
-            if config not in self.told and self._legal(config):
+            if config not in self.told and self._candidates.legal(config):
                 fresh[config] = None
         self._left -= len(fresh)
-        return Batch(tuple(fresh), self._mode) if fresh else None
+        return Batch(tuple(fresh), self._candidates.mode) if fresh else None
 
 
 def sample(candidates: Candidates, random: np.random.Generator) -> Iterator[Configuration]:
     """The combinations, legal or not: those of `first`, then all of them in an order of equal chances."""
-    numbers = shuffled(candidates.choices.count, random)
-    return chain(candidates.first, map(candidates.combination, numbers))
+    choices = candidates.choices
+    return chain(candidates.first, (candidates.base | choices[number] for number in shuffled(choices.count, random)))
 
 
 def some(choices: Combinations) -> Iterator[Configuration]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tunesmith.records import Configuration, UserError
 
-from ._base import MOST_WHOLE, Batch, Candidates, Mode, Search, Strategy
+from ._base import MOST_WHOLE, Batch, Candidates, Search, Strategy
 from ._features import Features, features
 from .sampling import sample
 
@@ -47,28 +47,21 @@ class Surrogate(Strategy):
         wanted = max(FEWEST, math.ceil(SHARE * candidates)) if trials is None else trials
         return min(candidates, wanted)
 
-    def start(
-        self, candidates: Candidates, random: np.random.Generator, trials: int | None = None, mode: Mode = Mode.RACED
-    ) -> Search:
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         _forest()
-        looked: Iterator[Configuration] = map(candidates.combination, range(candidates.choices.count))
+        looked = iter(candidates)
         if candidates.choices.count > MOST_CANDIDATES:
             looked = islice(sample(candidates, random), MOST_WHOLE)
         known = tuple(islice(dict.fromkeys(filter(candidates.legal, looked)), MOST_CANDIDATES))
-        return _Guided(candidates, known, random, self.count(len(known), trials), mode)
+        return _Guided(candidates, known, random, self.count(len(known), candidates.trials))
 
 
 class _Guided(Search):
     def __init__(
-        self,
-        candidates: Candidates,
-        known: Sequence[Configuration],
-        random: np.random.Generator,
-        trials: int,
-        mode: Mode,
+        self, candidates: Candidates, known: Sequence[Configuration], random: np.random.Generator, trials: int
     ) -> None:
         super().__init__()
-        self._known, self._costs, self._random, self._mode, self._left = known, candidates.costs, random, mode, trials
+        self._candidates, self._known, self._random, self._left = candidates, known, random, trials
         self._index = {config: index for index, config in enumerate(known)}
         self._features = features(known, candidates.describe)
         share = math.ceil(FIRST_SHARE * len(known))
@@ -78,7 +71,7 @@ class _Guided(Search):
         self._open = dict.fromkeys(range(len(known)))
 
     def ask(self) -> Batch | None:
-        costs, count = self._costs(self.told), min(BATCH, self._left, len(self._open))
+        costs, count = self._candidates.costs(self.told), min(BATCH, self._left, len(self._open))
         chosen: list[int] = []
         while len(chosen) < count:
             more = self._opinions(costs, count - len(chosen)) if len(costs) >= self._first else [self._next_apart()]
@@ -86,7 +79,7 @@ class _Guided(Search):
                 del self._open[index]
             chosen += more
         self._left -= count
-        return Batch(tuple(self._known[index] for index in chosen), self._mode) if chosen else None
+        return Batch(tuple(self._known[index] for index in chosen), self._candidates.mode) if chosen else None
 
     def _next_apart(self) -> int:
         return next(place for place in self._spread if place in self._open)

@@ -30,8 +30,8 @@ def guided(
         guess = judge.family(config).guess(own, problem, judge.target)
         return {**judge.derived(config), **({"guess": guess} if guess else {})}
 
-    candidates = replace(Candidates.of_list(configs), describe=describe)
-    search = strategy.start(candidates, np.random.default_rng(seed), mode=Mode.FULL)
+    candidates = replace(Candidates.of_list(configs), describe=describe, mode=Mode.FULL)
+    search = strategy.start(candidates, np.random.default_rng(seed))
     wanted = strategy.count(candidates.choices.count, None)
     observe, told = measure.observe, _Whole(measure.observe, measure.purpose, wanted)
     measure.observe = told
