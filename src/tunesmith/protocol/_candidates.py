@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, combinations, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -29,7 +29,7 @@ PATIENCE = 20_000
 class Proposal:
     """What a lineage tries in a step.
 
-    `candidates` are legal, distinct by identity, in the order in which they were asked for (the file's, where all are),
+    `candidates` are legal, distinct by identity, in the file's order (where a search takes some of them, in its own),
     each with the choice that makes it. `substituted` are the provisional values that this step had to bring in, and
     `lineage` has them. `duplicates` pairs each choice that was left out with the candidate that stands for it. Without
     candidates, `refusal` says why.
@@ -52,109 +52,54 @@ class Proposal:
         held = self.lineage.configuration
         return held if held in self.configurations else dict(self.duplicates).get(held)
 
-
-@dataclass
-class Prospect:
-    """A lineage before a step's choices; those that were looked at are remembered, with what forbids them.
-
-    Choices that are few enough are all looked at once; of more, those that a search asks to see.
-    """
-
-    lineage: Lineage
-    choices: Combinations
-    problems: Sequence[Problem]
-    judge: Judge
-    substituted: Configuration = Configuration()
-    refusal: Rejection | None = None
-    seen: dict[Configuration, Rejection | None] = field(default_factory=dict)
-    distinct: dict[str, Configuration] = field(default_factory=dict)
-
-    @property
-    def is_whole(self) -> bool:
-        """All choices are looked at, and `distinct` has the first legal one of each identity."""
-        return self.choices.count <= MOST_WHOLE
-
-    def is_legal(self, config: Configuration) -> bool:
-        if config not in self.seen:
-            self.seen[config] = first_rejection(self.judge, config, self.problems)
-        return self.seen[config] is None
-
-    def candidates(self) -> Candidates:
-        """What a search chooses from, beginning with what the lineage holds."""
-        held = self.lineage.configuration
-        is_choice = held.only(self.choices.names) in self.choices and self.is_legal(held)
-        if self.is_whole or self.refusal:
-            first = (self.distinct[self.judge.identity(held)],) if is_choice else ()
-            return Candidates(Combinations.of_list(self.distinct.values()), first=first, describe=self._describe)
-        first = (held,) if is_choice else ()
-        return Candidates(self.choices, held, self.is_legal, first, describe=self._describe)
-
-    def look(self) -> bool:
-        """Whether there is a legal choice; of many, among as many as patience lasts for."""
-        if not self.is_whole:
-            seen = sample(self.candidates(), np.random.default_rng(0))
-            return any(map(self.is_legal, islice(seen, PATIENCE)))
-        for choice in self.choices:
-            config = self.lineage.configuration | choice
-            if self.is_legal(config):
-                self.distinct.setdefault(self.judge.identity(config), config)
-        return bool(self.distinct)
-
-    @property
-    def expected(self) -> Configuration:
-        """The choice that is taken to win: what the lineage holds, else the first legal one that was looked at."""
-        legal = (config for config, rejection in self.seen.items() if not rejection)
-        return next(chain(self.candidates().first, legal)).only(self.choices.names)
-
-    def proposal(self, asked: Collection[Configuration]) -> Proposal:
-        """What became of it, when a search has asked for these."""
-        rejected = tuple((config, rejection) for config, rejection in self.seen.items() if rejection)
+    def only(self, asked: Collection[Configuration], judge: Judge) -> Proposal:
+        """What is left of it where a search asked for no more than these, in their order."""
         if self.refusal:
-            return Proposal(self.lineage, rejected=rejected, refusal=self.refusal)
-        first: dict[str, Configuration] = {}
+            return self
+        names = tuple(self.candidates[0][1])
+        distinct: dict[str, Configuration] = {}
         for config in asked:
-            first.setdefault(self.judge.identity(config), config)
-        legal = [config for config, rejection in self.seen.items() if not rejection] if self.is_whole else asked
-        stands = {config: first.get(self.judge.identity(config)) for config in legal}
-        names = self.choices.names
-        return Proposal(
-            self.lineage,
-            tuple((config, config.only(names)) for config in first.values()),
-            self.substituted,
-            rejected,
-            tuple((config, stand) for config, stand in stands.items() if stand not in (None, config)),
-        )
-
-    def _describe(self, config: Configuration) -> Mapping[str, Value]:
-        """Derived values, and the seconds that the family expects for all problems together, if any."""
-        runs = [problem for problem in self.problems if not self.judge.rejections_for(config, problem)]
-        guess = math.fsum(self.judge.guess(config, problem) for problem in runs)
-        return {**self.judge.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
+            distinct.setdefault(judge.identity(config), config)
+        candidates = {config: config.only(names) for config in distinct.values()}
+        duplicates = tuple((config, stands) for config, stands in self.duplicates if stands in candidates)
+        return replace(self, candidates=tuple(candidates.items()), duplicates=duplicates)
 
 
 def propose(
-    lineage: Lineage,
-    choices: Combinations,
-    problems: Sequence[Problem],
-    later: Sequence[Values],
-    judge: Judge,
-) -> Prospect:
+    lineage: Lineage, choices: Combinations, problems: Sequence[Problem], later: Sequence[Values], judge: Judge
+) -> Proposal:
     """The legal ones of a lineage's choices; where there is none, with parameters of `later` steps replaced.
 
-    Substitutes are tried in the order of `substitutions`, and the first with which any choice is legal is taken.
+    Substitutes are tried in the order of `substitutions`, and the first with which any choice is legal is taken. Of
+    more choices than `MOST_WHOLE` no more than a legal one is looked for, at random.
     """
     asked, first = 0, None
     for substituted in substitutions(lineage, later):
-        prospect = Prospect(lineage.substitute(substituted), choices, problems, judge, substituted)
-        if prospect.look():
-            return prospect
-        first = first or prospect
-        asked += len(prospect.seen)
+        proposal = _legal(lineage.substitute(substituted), choices, problems, judge)
+        if proposal.candidates:
+            return replace(proposal, substituted=substituted)
+        first = first or proposal
+        asked += len(proposal.rejected)
         if asked >= PATIENCE:
             break
     assert first is not None, "the empty substitution always comes first"
-    first.refusal = _refusal([rejection for rejection in first.seen.values() if rejection], asked)
-    return first
+    return Proposal(lineage, rejected=first.rejected, refusal=_refusal(first, asked))
+
+
+def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Candidates:
+    """What a search chooses from in a lineage's step, beginning with what the lineage holds."""
+
+    def legal(config: Configuration) -> bool:
+        return first_rejection(judge, config, problems) is None
+
+    def describe(config: Configuration) -> Mapping[str, Value]:
+        guess = math.fsum(judge.guess(config, p) for p in problems if not judge.rejections_for(config, p))
+        return {**judge.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
+
+    first = () if proposal.incumbent is None else (proposal.incumbent,)
+    if choices.count <= MOST_WHOLE or proposal.refusal:
+        return Candidates(Combinations.of_list(proposal.configurations), first=first, describe=describe)
+    return Candidates(choices, proposal.lineage.configuration, legal, first, describe=describe)
 
 
 def substitutions(lineage: Lineage, later: Sequence[Values]) -> Iterator[Configuration]:
@@ -180,10 +125,32 @@ def later_values(steps: Sequence[Step], tuned: Sequence[Values], lineage: Lineag
     return [(name, values) for name, values in tuned if name in varied and name not in lineage.fixed]
 
 
-def _refusal(rejections: Sequence[Rejection], asked: int) -> Rejection:
+def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Proposal:
+    candidates: list[tuple[Configuration, Configuration]] = []
+    rejected: list[tuple[Configuration, Rejection]] = []
+    duplicates: list[tuple[Configuration, Configuration]] = []
+    standing: dict[str, Configuration] = {}
+    held, names = lineage.configuration, choices.names
+    looked: Iterable[Configuration] = Candidates(choices, held)
+    if is_large := choices.count > MOST_WHOLE:
+        first = (held,) if held.only(names) in choices else ()
+        looked = islice(sample(Candidates(choices, held, first=first), np.random.default_rng(0)), PATIENCE)
+    for config in looked:
+        if rejection := first_rejection(judge, config, problems):
+            rejected.append((config, rejection))
+        elif (stands := standing.setdefault(judge.identity(config), config)) is config:
+            candidates.append((config, config.only(names)))
+            if is_large:
+                break
+        else:
+            duplicates.append((config, stands))
+    return Proposal(lineage, tuple(candidates), rejected=tuple(rejected), duplicates=tuple(duplicates))
+
+
+def _refusal(proposal: Proposal, asked: int) -> Rejection:
     """The reason most candidates share, in the words of the first that has it."""
-    counts = Counter(rejection.reason for rejection in rejections)
+    counts = Counter(rejection.reason for _, rejection in proposal.rejected)
     reason = max(counts, key=lambda known: counts[known])
-    detail = next(rejection.detail for rejection in rejections if rejection.reason == reason)
+    detail = next(rejection.detail for _, rejection in proposal.rejected if rejection.reason == reason)
     gave_up = f" (no substitute found in {asked} tries)" if asked >= PATIENCE else ""
     return Rejection(reason, detail + gave_up)

@@ -17,7 +17,7 @@ from tunesmith.records import Configuration, Problem, Rejection, UserError
 from tunesmith.search import STRATEGIES, Batch, Candidates, Mode, RaceThenConfirm, Told
 from tunesmith.spaces import Combinations
 
-from ._candidates import Proposal, Prospect, later_values, propose
+from ._candidates import Proposal, candidates_of, later_values, propose
 from ._drive import Searched, carry_out
 from ._joins import best_of_each, check_names, key_of
 from ._judge import Judge
@@ -89,12 +89,12 @@ class _Bench:
 
     def benchmark(self, step: Benchmark, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every lineage takes the best of the step's choices for itself."""
-        prospects = [self._propose(lineage, step.choices, step.problems) for lineage in lineages]
-        searches = [self._search(prospect, step, number) for number, prospect in enumerate(prospects)]
+        proposals = self._propose(lineages, step.choices, step.problems)
+        searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposals)]
         table, cells = carry_out(searches, self.measure, self.judge.identity)
         trials = tuple(
-            self._tried(prospect.proposal(searched.search.told), step, table, searched.confirmed)
-            for prospect, searched in zip(prospects, searches, strict=True)
+            self._tried(proposal.only(searched.search.told, self.judge), step, table, searched.confirmed)
+            for proposal, searched in zip(proposals, searches, strict=True)
         )
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
 
@@ -103,7 +103,7 @@ class _Bench:
         trials: tuple[Trial, ...] = ()
         table, cells, measured = Table(), 0, lineages
         if not all(lineage.times for lineage in lineages):
-            proposals = self._as_they_are(lineages, step.problems)
+            proposals = self._propose(lineages, AS_IT_IS, step.problems)
             searches = [self._all_of(rivals, step) for rivals in self._rivals(proposals, step.names)]
             table, cells = carry_out(searches, self.measure, self.judge.identity)
             trials = tuple(self._tried(proposal, step, table, self.measure.confirm) for proposal in proposals)
@@ -113,7 +113,7 @@ class _Bench:
 
     def final(self, step: Final, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every distinct survivor on every problem, however slow it is; then the winner of each problem."""
-        trials = self._distinct(self._as_they_are(lineages, step.problems))
+        trials = self._distinct(self._propose(lineages, AS_IT_IS, step.problems))
         survivors = [config for trial in trials for config in trial.proposal.configurations]
 
         def contests(table: Table) -> list[Contest]:
@@ -125,28 +125,24 @@ class _Bench:
         decisions = {problem: decision for problem, decision in decided.items() if decision}
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells, decisions)
 
-    def _propose(self, lineage: Lineage, choices: Combinations, problems: Sequence[Problem]) -> Prospect:
-        later = later_values(self.phases.steps[self.index + 1 :], self.phases.tuned, lineage)
-        return propose(lineage, choices, problems, later, self.judge)
+    def _propose(
+        self, lineages: Sequence[Lineage], choices: Combinations, problems: Sequence[Problem]
+    ) -> list[Proposal]:
+        later = self.phases.steps[self.index + 1 :], self.phases.tuned
+        return [propose(each, choices, problems, later_values(*later, each), self.judge) for each in lineages]
 
-    def _as_they_are(self, lineages: Sequence[Lineage], problems: Sequence[Problem]) -> list[Proposal]:
-        prospects = [self._propose(lineage, AS_IT_IS, problems) for lineage in lineages]
-        return [prospect.proposal(prospect.seen) for prospect in prospects]
-
-    def _search(self, prospect: Prospect, step: Benchmark, number: int) -> Searched:
+    def _search(self, proposal: Proposal, step: Benchmark, number: int) -> Searched:
         """Among one lineage's choices, by the file's strategy; then its finalists, where the times leave doubt."""
-        plan = self.phases.search
 
         def contest(told: Told) -> Contest:
-            return self._contest(prospect.proposal(told), step, Table.of(told))
+            return self._contest(proposal.only(told, self.judge), step, Table.of(told))
 
-        candidates = replace(
-            prospect.candidates(), trials=plan.trials, costs=lambda told: relative_costs(contest(told))
-        )
+        plan = self.phases.search
+        candidates = candidates_of(proposal, step.choices, step.problems, self.judge)
+        candidates = replace(candidates, trials=plan.trials, costs=lambda told: relative_costs(contest(told)))
         strategy = RaceThenConfirm(lambda told: _finals(contest(told)), STRATEGIES[plan.strategy])
-        return Searched(
-            strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number))), step.problems
-        )
+        search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
+        return Searched(search, step.problems)
 
     def _all_of(
         self,
