@@ -52,7 +52,7 @@ class Surrogate(Strategy):
         looked = iter(candidates)
         if candidates.choices.count > MOST_CANDIDATES:
             looked = islice(sample(candidates, random), MOST_WHOLE)
-        known = tuple(islice(dict.fromkeys(filter(candidates.legal, looked)), MOST_CANDIDATES))
+        known = tuple(dict.fromkeys(islice(filter(candidates.legal, looked), MOST_CANDIDATES)))
         return _Guided(candidates, known, random, self.count(len(known), candidates.trials))
 
 
