@@ -8,7 +8,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tunesmith.protocol import Benchmark, Cell, Final, Fork, Join, Objective, Phase, Phases, Result, Step, Table
+from tunesmith.protocol import (
+    Benchmark,
+    Cell,
+    Final,
+    Fork,
+    Join,
+    Objective,
+    Phase,
+    Phases,
+    Result,
+    SearchPlan,
+    Step,
+    Table,
+)
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType, Rejection, Value
 from tunesmith.spaces import Combinations
 
@@ -47,7 +60,12 @@ def final(*numbers: int) -> Final:
     return Final(sizes(*numbers or (1,)))
 
 
-def phases(start: Mapping[str, Value], *steps: Step, objective: Objective = Objective.GEOMEAN) -> Phases:
+def phases(
+    start: Mapping[str, Value],
+    *steps: Step,
+    objective: Objective = Objective.GEOMEAN,
+    search: SearchPlan | None = None,
+) -> Phases:
     """A size group; what is tuned is read off the steps."""
     tuned: dict[str, dict[Value, None]] = {}
     for step in steps:
@@ -55,7 +73,7 @@ def phases(start: Mapping[str, Value], *steps: Step, objective: Objective = Obje
             for name in step.choices.names:
                 tuned.setdefault(name, {}).update(dict.fromkeys(step.choices.values(name)))
     listed = tuple((name, tuple(values)) for name, values in tuned.items())
-    return Phases(TOY, 0, Configuration(start), steps, listed, objective)
+    return Phases(TOY, 0, Configuration(start), steps, listed, objective, search or SearchPlan())
 
 
 @dataclass

@@ -22,7 +22,8 @@ Values = tuple[str, tuple[Value, ...]]
 """A parameter's name with its values, in the order of the tuning file."""
 
 PATIENCE = 20_000
-"""Legality questions asked for one lineage before the search for a substitute gives up: about a second."""
+"""Legality questions asked for one lineage before the search for a substitute gives up: about a second. Of choices that
+are too many to be looked at, a tenth of it is spent on each substitute."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem],
     looked: Iterable[Configuration] = Candidates(choices, held)
     if is_large := choices.count > MOST_WHOLE:
         first = (held,) if held.only(names) in choices else ()
-        looked = islice(sample(Candidates(choices, held, first=first), np.random.default_rng(0)), PATIENCE)
+        looked = islice(sample(Candidates(choices, held, first=first), np.random.default_rng(0)), PATIENCE // 10)
     for config in looked:
         if rejection := first_rejection(judge, config, problems):
             rejected.append((config, rejection))
