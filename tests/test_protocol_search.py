@@ -11,7 +11,8 @@ import pytest
 from protocol_fakes import LEGAL, Exact, FakeJudge, benchmark, choices, final, fork, kept, phases, size
 from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, Table, carry_out, run
 from tunesmith.records import Configuration, Estimate, Problem, UserError
-from tunesmith.search import LOOKS, STRATEGIES, Batch, Candidates, Growing, Mode, RaceThenConfirm, Told
+from tunesmith.search import STRATEGIES, Batch, Candidates, Growing, Mode, RaceThenConfirm, Told
+from tunesmith.search._base import LOOKS
 
 SAMPLES = ("random", "surrogate")
 

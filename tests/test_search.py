@@ -16,7 +16,6 @@ from scipy import stats
 from protocol_fakes import choices, size
 from tunesmith.records import Configuration, Estimate
 from tunesmith.search import (
-    LOOKS,
     MOST_WHOLE,
     STRATEGIES,
     Batch,
@@ -29,6 +28,7 @@ from tunesmith.search import (
     Told,
     surrogate,
 )
+from tunesmith.search._base import LOOKS
 from tunesmith.search.sampling import shuffled
 from tunesmith.spaces import Combinations
 
@@ -261,6 +261,7 @@ def test_how_many_are_measured_is_known_beforehand() -> None:
             assert len(screened(carried(begin(name, replace(LEGAL, trials=trials))))) == count
     assert STRATEGIES["surrogate"].count(1000, None) == 100
     assert STRATEGIES["surrogate"].count(100, None) == 24
+    assert STRATEGIES["surrogate"].count(10**9, None) == STRATEGIES["surrogate"].count(10**9, 10**8) == 20_000
 
 
 def test_an_unknown_strategy_is_refused_with_the_names_that_exist() -> None:

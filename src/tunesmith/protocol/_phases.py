@@ -135,7 +135,7 @@ class GroupReader:
         most = STRATEGIES[search.strategy].count(choices.count, search.trials)
         if most > MOST_WHOLE:
             what = f"{choices.count:,} combinations in one step, of which the search measures up to {most:,}"
-            self.notes.say(place, f"{what}: SearchStrategy and SearchTrials make it fewer")
+            self.notes.say(place, f"{what}; SearchStrategy and SearchTrials make it fewer")
 
     def _join_names(self, node: Node | None, entries: Mapping[Phase, Sequence[Entry]]) -> tuple[str, ...] | None:
         """Each name once, () for an empty list, None where all lineages are kept."""

@@ -2,7 +2,7 @@
 
 from tunesmith.records import Registry
 
-from ._base import LOOKS, MOST_WHOLE, Batch, Candidates, Mode, Row, Search, Strategy, Told, total_seconds
+from ._base import MOST_WHOLE, Batch, Candidates, Mode, Search, Strategy, Told
 from .sampling import SAMPLE, sample, some
 from .stages import Growing, RaceThenConfirm
 
@@ -17,7 +17,6 @@ STRATEGIES: Registry[Strategy] = Registry(
 """Those that a tuning file can name."""
 
 __all__ = [
-    "LOOKS",
     "MOST_WHOLE",
     "SAMPLE",
     "STRATEGIES",
@@ -26,11 +25,9 @@ __all__ = [
     "Growing",
     "Mode",
     "RaceThenConfirm",
-    "Row",
     "Search",
     "Strategy",
     "Told",
     "sample",
     "some",
-    "total_seconds",
 ]

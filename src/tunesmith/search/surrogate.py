@@ -45,7 +45,7 @@ class Surrogate(Strategy):
 
     def count(self, candidates: int, trials: int | None) -> int:
         wanted = max(FEWEST, math.ceil(SHARE * candidates)) if trials is None else trials
-        return min(candidates, wanted)
+        return min(candidates, wanted, MOST_CANDIDATES)
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         _forest()
