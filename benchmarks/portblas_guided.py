@@ -18,7 +18,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,15 +28,17 @@ from rich.table import Table
 from tunesmith.formats.portblas_results import combination_of
 from tunesmith.kernels import family_for
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Configuration, Outcome, Value, thaw
-from tunesmith.search import STRATEGIES, Listed, Search, Strategy
-from tunesmith.search.surrogate import Surrogate
-from tunesmith.session.portblas.guided import BATCH, count_of
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, Value, thaw
+from tunesmith.search import STRATEGIES, Candidates, Strategy
 from tunesmith.store import FILE_NAME, FULL, Entry, Store
 
 TIMES = ("seconds", "low", "high", "samples")
 NEAR = 1.03
 """A result within so much of the sweep's best counts as found."""
+
+ANY = Problem(gemm_type(), (1, 1, 1))
+"""What a sweep's times are told as being for; a search does not look at it."""
 
 Sweep = Mapping[Configuration, float]
 
@@ -60,20 +62,18 @@ def described(config: Configuration) -> Mapping[str, Value]:
 
 def replayed(strategy: Strategy, sweep: Sweep, count: int, seed: int) -> float:
     """The time of what a search ends with when it may look at so many configurations."""
-    search: Search = strategy.start(Listed.of_list(sweep), np.random.default_rng(seed))
-    asked = 0
-    while asked < count and (more := search.ask(min(BATCH, count - asked))):
-        for config in more:
-            search.tell(config, sweep[config])
-        asked += len(more)
-    assert search.best is not None
-    return sweep[search.best]
+    candidates = replace(Candidates.of_list(sweep), trials=count, describe=described)
+    search = strategy.start(candidates, np.random.default_rng(seed))
+    while batch := search.ask():
+        times = {config: Estimate(sweep[config], sweep[config], sweep[config], 1) for config in batch.configurations}
+        search.tell(batch, {config: {ANY: time} for config, time in times.items()})
+    return min(sweep[config] for config in search.told)
 
 
 def figures(sweep: Sweep, seeds: int, told: Callable[[str], None] = lambda text: None) -> list[Figure]:
     """Guided and random search over the same seeds, with a tenth of the sweep."""
-    best, count = min(sweep.values()), count_of(len(sweep))
-    strategies = {"guided": Surrogate(described), "random": STRATEGIES["random"]}
+    strategies = {"guided": STRATEGIES["surrogate"], "random": STRATEGIES["random"]}
+    best, count = min(sweep.values()), strategies["guided"].count(len(sweep), None)
     found = []
     for name, strategy in strategies.items():
         began = time.perf_counter()

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tunesmith.protocol import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Result, Step, Table
+from tunesmith.protocol import (
+    Benchmark,
+    Cell,
+    Final,
+    Fork,
+    Join,
+    Objective,
+    Phase,
+    Phases,
+    Result,
+    SearchPlan,
+    Step,
+    Table,
+)
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType, Rejection, Value
+from tunesmith.spaces import Combinations
 
 TOY = ProblemType("TOY", "toy", ("N",), Configuration())
 Values = dict[str, list[Value]]
@@ -24,12 +39,9 @@ def sizes(*numbers: int) -> tuple[Problem, ...]:
     return tuple(size(number) for number in numbers)
 
 
-def choices(values: Values) -> tuple[Configuration, ...]:
+def choices(values: Values) -> Combinations:
     """All combinations, the first parameter varying fastest."""
-    combinations: list[dict[str, Value]] = [{}]
-    for name, options in reversed(values.items()):
-        combinations = [{name: option} | rest for rest in combinations for option in options]
-    return tuple(Configuration(combination) for combination in combinations)
+    return Combinations(tuple(tuple(Configuration({name: one}) for one in listed) for name, listed in values.items()))
 
 
 def fork(**values: list[Value]) -> Fork:
@@ -48,16 +60,20 @@ def final(*numbers: int) -> Final:
     return Final(sizes(*numbers or (1,)))
 
 
-def phases(start: Mapping[str, Value], *steps: Step, objective: Objective = Objective.GEOMEAN) -> Phases:
+def phases(
+    start: Mapping[str, Value],
+    *steps: Step,
+    objective: Objective = Objective.GEOMEAN,
+    search: SearchPlan | None = None,
+) -> Phases:
     """A size group; what is tuned is read off the steps."""
     tuned: dict[str, dict[Value, None]] = {}
     for step in steps:
         if isinstance(step, Fork | Benchmark):
-            for choice in step.choices:
-                for name, value in choice.items():
-                    tuned.setdefault(name, {})[value] = None
+            for name in step.choices.names:
+                tuned.setdefault(name, {}).update(dict.fromkeys(step.choices.values(name)))
     listed = tuple((name, tuple(values)) for name, values in tuned.items())
-    return Phases(TOY, 0, Configuration(start), steps, listed, objective)
+    return Phases(TOY, 0, Configuration(start), steps, listed, objective, search or SearchPlan())
 
 
 @dataclass
@@ -85,6 +101,14 @@ class FakeJudge:
     def work(self, problem: Problem) -> float:
         return self.flops(problem)
 
+    def guess(self, config: Configuration, problem: Problem) -> float:
+        return math.inf
+
+
+def by_rows(cells: Sequence[Cell]) -> tuple[list[Configuration], list[Problem]]:
+    """The configurations and the problems of a group of cells."""
+    return list(dict.fromkeys(config for config, _ in cells)), list(dict.fromkeys(problem for _, problem in cells))
+
 
 @dataclass
 class Exact:
@@ -94,13 +118,18 @@ class Exact:
     screens: list[tuple[list[list[Configuration]], list[Problem], bool]] = field(default_factory=list)
     confirms: list[tuple[list[Configuration], list[Problem]]] = field(default_factory=list)
 
-    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
-        self.screens.append(([list(group) for group in groups], list(problems), racing))
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        rows = [by_rows(group) for group in groups]
+        problems = rows[0][1]
+        assert all(
+            list(group) == [(c, p) for c in configs for p in problems]
+            for group, (configs, _) in zip(groups, rows, strict=True)
+        )
+        self.screens.append(([configs for configs, _ in rows], problems, racing))
         cells = {}
-        for config in (config for group in groups for config in group):
-            for problem in problems:
-                if (seconds := self.seconds(config, problem)) is not None:
-                    cells[config, problem] = Estimate(seconds, seconds, seconds, 1)
+        for config, problem in (cell for group in groups for cell in group):
+            if (seconds := self.seconds(config, problem)) is not None:
+                cells[config, problem] = Estimate(seconds, seconds, seconds, 1)
         return Table(cells)
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
@@ -123,12 +152,11 @@ class Noisy:
     drift: float = 0.05
     samples: int = 15
 
-    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
         cells = {}
-        for config in dict.fromkeys(config for group in groups for config in group):
-            for problem in problems:
-                if (seconds := self.seconds(config, problem)) is not None:
-                    cells[config, problem] = self._estimate(seconds)
+        for config, problem in dict.fromkeys(cell for group in groups for cell in group):
+            if (seconds := self.seconds(config, problem)) is not None:
+                cells[config, problem] = self._estimate(seconds)
         return Table(cells)
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:

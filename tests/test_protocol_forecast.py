@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol_fakes import Exact, FakeJudge, benchmark, choices, final, fork, join, phases, sizes
-from tunesmith.protocol import Benchmark, Final, Forecast, Phase, Phases, Step, forecast, run
+from tunesmith.protocol import Benchmark, Final, Forecast, Phase, Phases, SearchPlan, Step, forecast, run
 from tunesmith.records import Configuration, UserError
 
 
@@ -133,3 +133,68 @@ def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
     ]
     assert plan.before == plan.after
     assert sum(len(g) * len(p) for groups, p, _ in measure.screens for g in groups) == plan.enqueues_before
+
+
+def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
+    """A step of 10^9 combinations, of which two lineages try some."""
+    values = {name: list(range(1000)) for name in "abc"}
+    return phases(
+        {"x": 0, "a": 0, "b": 0, "c": 0},
+        fork(x=[0, 1]),
+        benchmark(on=(1, 2), **values),
+        join("half"),
+        final(),
+        search=SearchPlan(strategy, trials),
+    )
+
+
+class Counting:
+    """A quarter is legal on one size, half of that on the other; counts the questions that it is asked."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+        self.judge = FakeJudge(
+            illegal=self._illegal,
+            illegal_for=lambda c, p: "odd" if p.sizes[0] == 2 and c.integer("b") % 2 else "",
+            derive=lambda c: {"half": c.integer("c") // 500},
+        )
+
+    def _illegal(self, config: Configuration) -> str:
+        self.questions += 1
+        return "not a fourth" if config.integer("a") % 4 else ""
+
+
+def test_a_step_of_a_thousand_million_combinations_is_forecast_from_a_sample_and_marked() -> None:
+    counting = Counting()
+    plan = forecast(large(), counting.judge)
+    assert counting.questions < 10_000
+    _, before, *_ = plan.before
+    _, after, joined, _ = plan.after
+    assert (before.choices, before.candidates, before.enqueues) == (10**9, 2 * 10**9, 4 * 10**9)
+    assert after.candidates == pytest.approx(2 * 10**9 / 4, rel=0.2)
+    assert after.enqueues == pytest.approx(2 * 10**9 / 4 * 1.5, rel=0.2)
+    assert [step.is_estimated for step in plan.after] == [False, True, True, False]
+    assert not before.is_estimated
+    assert joined.survivors == 2
+    assert plan.exhaustive == 2 * 10**9
+    assert forecast(large(), Counting().judge) == plan
+
+
+@pytest.mark.parametrize(("strategy", "trials"), [("random", 40), ("surrogate", 40)])
+def test_a_search_is_forecast_to_measure_what_it_may(strategy: str, trials: int) -> None:
+    counting = Counting()
+    plan = forecast(large(trials, strategy), counting.judge)
+    assert (plan.before[1].candidates, plan.before[1].enqueues) == (80, 160)
+    assert plan.after[1].candidates == 80
+    assert plan.after[1].enqueues == pytest.approx(80 * 1.5, rel=0.2)
+
+
+def test_a_search_in_a_small_space_is_forecast_exactly() -> None:
+    judge = FakeJudge(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
+    group = phases({"a": 0}, benchmark(on=(1, 2), a=list(range(100))), final(), search=SearchPlan("random", 30))
+    plan = forecast(group, judge)
+    assert [(step.candidates, step.enqueues, step.is_estimated) for step in plan.after] == [
+        (30, 60, False),
+        (1, 1, False),
+    ]
+    assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), judge).steps] == [60, 1]

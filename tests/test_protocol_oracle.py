@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from oracle import Point, Stage, World, solve
 from protocol_fakes import Exact, FakeJudge, Noisy, choices, phases, size, sizes
-from tunesmith.protocol import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Result, Step, Table, run
+from tunesmith.protocol import Benchmark, Cell, Final, Fork, Join, Objective, Phase, Phases, Result, Step, Table, run
 from tunesmith.protocol._winners import MAX_FINALISTS
 from tunesmith.records import Configuration, Estimate, Problem
 
@@ -158,13 +158,15 @@ class Remembering:
             raise KilledError
         self.fuse -= 1
 
-    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
         cells = {}
-        for config, problem in ((c, p) for group in groups for c in group for p in problems):
+        for config, problem in (cell for group in groups for cell in group):
             key = self.judge.identity(config), problem
             if key not in self.estimates:
                 self.burn()
-                self.estimates[key] = self.measure.screen([[config]], [problem], racing).cells.get((config, problem))
+                self.estimates[key] = self.measure.screen_cells([[(config, problem)]], racing).cells.get(
+                    (config, problem)
+                )
             if estimate := self.estimates[key]:
                 cells[config, problem] = estimate
         return Table(cells)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from protocol_fakes import Exact, FakeJudge, Noisy, Seconds, benchmark, phases, size, sizes
-from tunesmith.protocol import Decision, Objective, Table, run
+from tunesmith.protocol import Cell, Decision, Objective, Table, run
 from tunesmith.protocol._intervals import paired_interval
 from tunesmith.records import Configuration, Estimate, Problem
 
@@ -134,10 +134,8 @@ class Scripted:
     again: dict[int, tuple[float, ...]]
     confirmed: list[list[int]] = field(default_factory=list)
 
-    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
-        return Table(
-            {(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c in group for p in problems}
-        )
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        return Table({(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c, p in group})
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
         self.confirmed.append([c.integer("a") for c in configs])

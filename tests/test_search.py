@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,109 +13,200 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tunesmith.records import Configuration
-from tunesmith.search import STRATEGIES, Candidates, Search
-from tunesmith.search.random_sample import shuffled
-from tunesmith.spaces import Parameter, Space
-
-SPACE = Space(
-    (
-        Parameter("tile", 16, (16, 32, 64), "rows of a tile"),
-        Parameter("width", 1, (1, 2, 4), "elements a load"),
-        Parameter("edge", "Branch", ("Branch", "ShiftPtr"), "how edges are handled"),
-    )
+from protocol_fakes import choices, size
+from tunesmith.records import Configuration, Estimate
+from tunesmith.search import (
+    MOST_WHOLE,
+    STRATEGIES,
+    Batch,
+    Candidates,
+    Growing,
+    Mode,
+    RaceThenConfirm,
+    Search,
+    Strategy,
+    Told,
+    surrogate,
 )
+from tunesmith.search._base import LOOKS
+from tunesmith.search.sampling import shuffled
+from tunesmith.spaces import Combinations
+
+PROBLEM = size(1)
+VALUES = {"tile": [16, 32, 64], "width": [1, 2, 4], "edge": ["Branch", "ShiftPtr"]}
 
 
 def legal(config: Configuration) -> bool:
     return config.integer("tile") * config.integer("width") <= 64
 
 
-LEGAL = Candidates.of(SPACE, legal)
+LEGAL = Candidates(choices(VALUES), legal=legal)
+EVERYTHING = Counter(config for config in choices(VALUES) if legal(config))
+LARGE = Candidates(choices({f"p{index}": list(range(10)) for index in range(9)}))
+"""10^9 combinations."""
 
 
-def walk(name: str, candidates: Candidates = LEGAL, seed: int = 1) -> Search:
-    return STRATEGIES[name].start(candidates, np.random.default_rng(seed))
+def wider(candidates: Candidates, told: Told) -> Candidates:
+    """Doubles the largest tile while it is the best; tiles of 512 and more have no legal width."""
+    best = min(told, key=lambda config: seconds(config))
+    tiles = candidates.choices.values("tile")
+    if best["tile"] != max(tiles):
+        return candidates
+    return replace(candidates, choices=choices({**VALUES, "tile": [*tiles, 2 * best.integer("tile")]}))
 
 
-def everything(search: Search, batch: int = 1) -> list[Configuration]:
-    asked: list[Configuration] = []
-    while more := search.ask(batch):
-        assert len(more) <= batch
-        asked += more
-        for config in more:
-            search.tell(config, None)
-    return asked
+def two_best(told: Told) -> list[Batch]:
+    return [Batch(tuple(sorted(told, key=seconds)[:2]), Mode.CONFIRMED)]
 
 
-every_strategy = pytest.mark.parametrize("name", list(STRATEGIES))
+def seconds(config: Configuration) -> float:
+    if "tile" not in config:
+        return 1.0 + sum(config.integer(name) for name in config)
+    return 1.0 / config.integer("tile") + 0.001 * config.integer("width")
+
+
+OTHERS: dict[str, Callable[[], Strategy]] = {
+    "growing": lambda: Growing(wider),
+    "race then confirm": lambda: RaceThenConfirm(two_best),
+    "random, then confirm": lambda: RaceThenConfirm(two_best, STRATEGIES["random"]),
+}
+every_strategy = pytest.mark.parametrize("name", [*STRATEGIES, *OTHERS])
+
+
+def begin(name: str, candidates: Candidates = LEGAL, seed: int = 1) -> Search:
+    strategy = STRATEGIES[name] if name in STRATEGIES else OTHERS[name]()
+    return strategy.start(candidates, np.random.default_rng(seed))
+
+
+def carried(search: Search, most: int = 1000, fails: Callable[[Configuration], bool] = lambda c: False) -> list[Batch]:
+    """Everything that a search asks for, told the times of what does not fail."""
+    batches: list[Batch] = []
+    while len(batches) < most and (batch := search.ask()):
+        batches.append(batch)
+        times = {config: Estimate(*[seconds(config)] * 3, 1) for config in batch.configurations if not fails(config)}
+        search.tell(batch, {config: {PROBLEM: time} for config, time in times.items()})
+    return batches
+
+
+def screened(batches: Sequence[Batch]) -> list[Configuration]:
+    return [config for batch in batches if batch.mode is not Mode.CONFIRMED for config in batch.configurations]
 
 
 @every_strategy
-@pytest.mark.parametrize("batch", [1, 4, 100])
-def test_every_legal_candidate_is_asked_for_once_and_nothing_else(name: str, batch: int) -> None:
-    asked = everything(walk(name), batch)
-    assert Counter(asked) == Counter(
-        Configuration({"tile": tile, "width": width, "edge": edge})
-        for tile in (16, 32, 64)
-        for width in (1, 2, 4)
-        for edge in ("Branch", "ShiftPtr")
-        if tile * width <= 64
-    )
+@pytest.mark.parametrize("trials", [None, 1, 5, 100])
+def test_nothing_is_asked_for_twice_in_a_mode_nor_anything_illegal_nor_more_than_is_wanted(
+    name: str, trials: int | None
+) -> None:
+    batches = carried(begin(name, replace(LEGAL, trials=trials)))
+    for mode in Mode:
+        assert max(Counter(c for b in batches if b.mode is mode for c in b.configurations).values(), default=1) == 1
+    assert all(legal(config) for config in screened(batches))
+    assert all(batch.configurations for batch in batches)
+    if name != "growing":
+        assert len(screened(batches)) == min(trials or 100, EVERYTHING.total())
 
 
 @every_strategy
-def test_the_same_seed_gives_the_same_walk_whatever_the_batches(name: str) -> None:
-    assert everything(walk(name), 1) == everything(walk(name), 7)
+def test_with_time_for_all_everything_legal_is_asked_for(name: str) -> None:
+    assert Counter(screened(carried(begin(name, replace(LEGAL, trials=100))))) >= EVERYTHING
 
 
 @every_strategy
-def test_what_was_told_before_is_not_asked_for_again(name: str) -> None:
-    """A walk that goes on from a store is told what is known, in any order."""
-    first = everything(walk(name))
-    search = walk(name)
-    for config in first[5:2:-1]:
-        search.tell(config, 1.0)
-    assert everything(search) == first[:3] + first[6:]
+def test_a_search_ends_and_asks_for_nothing_afterwards(name: str) -> None:
+    search = begin(name)
+    assert carried(search)
+    assert [search.ask() for _ in range(3)] == [None] * 3
 
 
 @every_strategy
-def test_the_best_is_the_fastest_that_ran(name: str) -> None:
-    search = walk(name)
-    assert search.best is None
-    failed, slow, fast, as_fast = search.ask(4)
-    search.tell(failed, None)
-    assert search.best is None
-    for config, seconds in ((slow, 3.0), (fast, 2.0), (as_fast, 2.0)):
-        search.tell(config, seconds)
-    assert search.best == fast
-    assert dict(search.told) == {failed: None, slow: 3.0, fast: 2.0, as_fast: 2.0}
+def test_telling_the_same_again_repeats_the_search(name: str) -> None:
+    def fails(config: Configuration) -> bool:
+        return config["tile"] == 32 and config["edge"] == "Branch"
+
+    first, second = (carried(begin(name, seed=3), fails=fails) for _ in range(2))
+    assert first == second
+
+
+@every_strategy
+@pytest.mark.parametrize("mode", [Mode.RACED, Mode.FULL])
+def test_batches_are_measured_as_the_candidates_say(name: str, mode: Mode) -> None:
+    batches = carried(begin(name, replace(LEGAL, mode=mode)))
+    assert {batch.mode for batch in batches} - {Mode.CONFIRMED} == {mode}
 
 
 @every_strategy
 def test_a_space_without_legal_candidates_asks_for_nothing(name: str) -> None:
-    assert walk(name, Candidates.of(SPACE, lambda config: False)).ask(3) == ()
+    if name not in OTHERS:
+        assert begin(name, replace(LEGAL, legal=lambda config: False)).ask() is None
 
 
 @every_strategy
-def test_a_value_that_is_listed_twice_is_asked_for_once(name: str) -> None:
-    assert len(walk(name, Candidates(SPACE.defaults, (("tile", (16, 16, 32)),), legal)).ask(10)) == 2
+def test_a_search_remembers_the_first_times_and_what_did_not_run(name: str) -> None:
+    search = begin(name)
+    batches = carried(search, fails=lambda config: config["tile"] == 16)
+    assert list(search.told) == screened(batches)
+    ran = {config: row[PROBLEM].seconds for config, row in search.told.items() if row}
+    assert ran == {config: seconds(config) for config in search.told if config["tile"] != 16}
 
 
-def test_exhaustive_search_goes_in_mixed_radix_order() -> None:
-    asked = [
-        (c["tile"], c["width"]) for c in everything(walk("exhaustive", Candidates.of(SPACE, legal, ["tile", "width"])))
-    ]
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_of_a_space_too_large_to_list_few_are_looked_at_before_the_first_batch(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """One in two is legal: the first of 10^9 are asked for after a bounded number of questions."""
+    monkeypatch.setattr(surrogate, "MOST_CANDIDATES", 1000)
+    questions = Counter[str]()
+
+    def even(config: Configuration) -> bool:
+        questions["asked"] += 1
+        return config.integer("p0") % 2 == 0
+
+    search = begin(name, replace(LARGE, legal=even, trials=50))
+    first = search.ask()
+    assert first is not None
+    assert 1 <= len(first.configurations) <= 50
+    assert questions["asked"] <= LOOKS < MOST_WHOLE
+    assert len(set(screened(carried(search))) | set(first.configurations)) == 50
+
+
+def test_without_a_limit_a_large_space_comes_in_bounded_batches() -> None:
+    search = begin("exhaustive", LARGE)
+    batches = [search.ask() for _ in range(3)]
+    assert [len(batch.configurations) for batch in batches if batch] == [LOOKS] * 3
+
+
+@pytest.mark.parametrize("name", ["random", "surrogate"])
+@pytest.mark.parametrize("candidates", [LEGAL, replace(LARGE, trials=50)])
+def test_a_sample_begins_with_what_is_held(monkeypatch: pytest.MonkeyPatch, name: str, candidates: Candidates) -> None:
+    held = candidates.choices[3 if candidates is LEGAL else 987_654_321]
+    monkeypatch.setattr(surrogate, "MOST_CANDIDATES", 1000)
+    for seed in range(3):
+        first = begin(name, replace(candidates, first=(held,)), seed).ask()
+        assert first is not None
+        assert first.configurations[0] == held
+
+
+def test_exhaustive_search_is_one_batch_in_the_order_of_the_file() -> None:
+    (batch,) = carried(
+        begin("exhaustive", Candidates(choices({"tile": [16, 32, 64], "width": [1, 2, 4]}), legal=legal))
+    )
+    asked = [(config["tile"], config["width"]) for config in batch.configurations]
     assert asked == [(16, 1), (32, 1), (64, 1), (16, 2), (32, 2), (16, 4)]
 
 
-def test_what_is_not_varied_keeps_its_default() -> None:
-    asked = everything(walk("exhaustive", Candidates.of(SPACE, legal, ["width"])))
+def test_what_is_not_varied_is_as_in_the_base() -> None:
+    base = Configuration({"tile": 16, "width": 1, "edge": "Branch"})
+    asked = screened(carried(begin("exhaustive", Candidates(choices({"width": [1, 2, 4]}), base, legal))))
     assert [dict(config) for config in asked] == [{"tile": 16, "width": w, "edge": "Branch"} for w in (1, 2, 4)]
 
 
-def test_random_walks_differ_by_seed() -> None:
-    assert len({tuple(everything(walk("random", seed=seed))) for seed in range(20)}) == 20
+def test_a_list_counts_each_configuration_once() -> None:
+    listed = list(choices(VALUES))
+    assert screened(carried(begin("exhaustive", Candidates.of_list([*listed, listed[0]])))) == listed
+
+
+def test_random_searches_differ_by_seed() -> None:
+    assert len({tuple(screened(carried(begin("random", seed=seed)))) for seed in range(20)}) == 20
 
 
 def test_every_order_is_equally_likely() -> None:
@@ -128,12 +221,76 @@ def test_a_shuffle_is_a_permutation(count: int, seed: int) -> None:
     assert sorted(shuffled(count, np.random.default_rng(seed))) == list(range(count))
 
 
-def test_a_space_too_large_to_list_can_be_sampled() -> None:
-    huge = Candidates(Configuration(), tuple((f"p{i}", tuple(range(10))) for i in range(18)), lambda config: True)
-    assert huge.combinations == 10**18
-    assert len(set(walk("random", huge).ask(50))) == 50
+@pytest.mark.parametrize("digits", [18, 30])
+def test_a_space_of_any_size_can_be_sampled(digits: int) -> None:
+    """10^30 is beyond what a generator draws at once, and beyond what `len` can say."""
+    huge = Candidates(choices({f"p{index}": list(range(10)) for index in range(digits)}), trials=500)
+    assert huge.choices.count == 10**digits
+    asked = screened(carried(begin("random", huge), most=1))
+    assert len(set(asked)) == 500
+    assert all(len({config[name] for config in asked}) == 10 for name in huge.choices.names)
+
+
+def test_a_space_grows_while_the_best_lies_on_its_edge_and_keeps_what_it_had() -> None:
+    batches = carried(
+        Growing(wider).start(replace(LEGAL, legal=lambda c: c.integer("tile") < 200), np.random.default_rng())
+    )
+    assert [sorted({config["tile"] for config in batch.configurations}) for batch in batches] == [[16, 32, 64], [128]]
+    assert Counter(screened(batches)).most_common(1)[0][1] == 1
+
+
+@pytest.mark.parametrize("growths", [0, 1, 3])
+def test_a_space_grows_no_more_often_than_it_may(growths: int) -> None:
+    search = Growing(wider, growths).start(replace(LEGAL, legal=lambda config: True), np.random.default_rng())
+    assert max(config.integer("tile") for config in screened(carried(search))) == 64 * 2**growths
+
+
+def test_finalists_are_chosen_by_the_times_and_measured_side_by_side_at_the_end() -> None:
+    for inner in STRATEGIES:
+        *_, last = batches = carried(
+            RaceThenConfirm(two_best, STRATEGIES[inner]).start(LEGAL, np.random.default_rng(0))
+        )
+        assert [batch.mode for batch in batches].count(Mode.CONFIRMED) == 1
+        assert (last.mode, list(last.configurations)) == (Mode.CONFIRMED, sorted(screened(batches), key=seconds)[:2])
+
+
+def test_how_many_are_measured_is_known_beforehand() -> None:
+    for name in STRATEGIES:
+        for trials in (None, 3, 40):
+            count = STRATEGIES[name].count(EVERYTHING.total(), trials)
+            assert len(screened(carried(begin(name, replace(LEGAL, trials=trials))))) == count
+    assert STRATEGIES["surrogate"].count(1000, None) == 100
+    assert STRATEGIES["surrogate"].count(100, None) == 24
+    assert STRATEGIES["surrogate"].count(10**9, None) == STRATEGIES["surrogate"].count(10**9, 10**8) == 20_000
 
 
 def test_an_unknown_strategy_is_refused_with_the_names_that_exist() -> None:
     with pytest.raises(KeyError, match="exhaustive, random"):
         STRATEGIES["genetic"]
+
+
+# Combinations
+
+
+@given(st.lists(st.integers(1, 4), max_size=4))
+def test_combinations_are_numbered_counted_and_found_without_being_listed(lengths: list[int]) -> None:
+    made = choices({f"p{index}": list(range(length)) for index, length in enumerate(lengths)})
+    listed = list(made)
+    assert [made[number] for number in range(made.count)] == listed
+    assert len(made) == len(listed) == len(set(listed))
+    assert all(config in made for config in listed)
+    with pytest.raises(IndexError):
+        made[made.count]
+
+
+def test_combinations_know_their_own() -> None:
+    tied = (Configuration({"a": 1, "b": 1}), Configuration({"a": 2, "b": 2}))
+    made = Combinations((tied, (Configuration({"c": 1}), Configuration({"c": True}))))
+    assert made.names == ("a", "b", "c")
+    assert made.values("a") == (1, 2)
+    assert made.values("c") == (1, True)
+    assert made.values("d") == ()
+    assert Configuration({"c": 1, "a": 2, "b": 2}) in made
+    for stranger in ({"a": 1, "b": 2, "c": 1}, {"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}):
+        assert Configuration(stranger) not in made
+    assert list(made.without(["a", "c"])) == [Configuration({"b": 1}), Configuration({"b": 2})]

@@ -130,10 +130,26 @@ def test_nested_aliases_do_not_explode(file):
     assert "aliases expand" in str(complaint(file, "\n".join(lines)))
 
 
-def test_a_step_of_too_many_combinations_is_refused_at_once(group):
+def test_a_fork_into_too_many_lineages_is_refused_at_once(group):
     values = list(range(1, 400))
     error = complaint(group, f"ForkParameters: [{{DepthU: {values}, LoopUnroll: {values}}}]")
     assert "159,201 combinations" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("SearchStrategy: genetic", ["SearchStrategy cannot be genetic", "exhaustive, random, surrogate"]),
+        ("SearchStrategy: [random]", ["SearchStrategy cannot be [random]"]),
+        ("SearchTrials: 0, SearchStrategy: random", ["SearchTrials cannot be 0", "positive integer"]),
+        ("SearchTrials: 50", ["SearchTrials 50 has no effect", "SearchStrategy exhaustive", "random or surrogate"]),
+        ("SearchTrial: 50", ["did you mean SearchTrials?"]),
+    ],
+)
+def test_a_mistake_about_the_search_is_answered_with_a_way_out(group, settings, words):
+    error = complaint(group, "", before=f"GlobalParameters:\n  {{{settings}}}")
+    assert line_of(error) == 2, str(error)
+    assert all(word in str(error) for word in words), str(error)
 
 
 def test_a_file_that_cannot_be_read_is_the_users_to_put_right(tmp_path):

@@ -1,6 +1,7 @@
 """In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
 
 from ._candidates import Proposal
+from ._drive import Searched, carry_out
 from ._forecast import Forecast, StepForecast, forecast
 from ._judge import Judge
 from ._lineage import Lineage
@@ -9,7 +10,7 @@ from ._reference import reference
 from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
 from ._run import run
 from ._settings import GlobalParameters, LibraryLogic
-from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
+from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
 from ._winners import Contest, Decision, choose
 from .schema import TuningFile, read_tuning_file
 
@@ -34,12 +35,15 @@ __all__ = [
     "Phases",
     "Proposal",
     "Result",
+    "SearchPlan",
+    "Searched",
     "Step",
     "StepForecast",
     "StepResult",
     "Table",
     "Trial",
     "TuningFile",
+    "carry_out",
     "choose",
     "forecast",
     "read_tuning_file",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from tunesmith.problems import Node, shown, unknown_key
 from tunesmith.records import Configuration, UserError, Value
@@ -13,9 +11,6 @@ from tunesmith.spaces import Space
 
 from ._notes import Notes
 from ._tensile import FOREIGN_PARAMETERS, RENAMED_PARAMETERS
-
-MOST_CHOICES = 100_000
-"""The most combinations that one step may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +109,6 @@ def items(phase: str, node: Node | None) -> Sequence[Node]:
     if node is None or node.is_null:
         return ()
     return (node,) if isinstance(node.content, dict) else node.sequence(phase)
-
-
-def combinations(factors: Sequence[Factor], place: str) -> tuple[Configuration, ...]:
-    """The Cartesian product, the first factor varying fastest."""
-    if (count := math.prod(len(factor.settings) for factor in factors)) > MOST_CHOICES:
-        what = f"{count:,} combinations in one step, of {', '.join(name for f in factors for name in f.names)}"
-        raise UserError(place, what, f"keep it to {MOST_CHOICES:,}: tune some of them in a step of their own")
-    chosen = product(*(factor.settings for factor in reversed(factors)))
-    return tuple(_joined(reversed(settings)) for settings in chosen)
-
-
-def _joined(settings: Iterator[Configuration]) -> Configuration:
-    return Configuration([pair for setting in settings for pair in setting.items()])
 
 
 def _listed(names: Configuration) -> str:

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 from tunesmith.records import Configuration, Problem
+from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
+from tunesmith.spaces import Combinations
 
-from ._candidates import later_values, propose
+from ._candidates import candidates_of, later_values, propose
 from ._joins import check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
 from ._results import phase_of, step_names
 from ._run import AS_IT_IS, fork
-from ._steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
-
-Choices = Sequence[Configuration]
+from ._steps import Benchmark, Final, Fork, Join, Phase, Phases
 
 
 @dataclass(frozen=True, slots=True)
 class StepForecast:
     """One step: `lineages` enter it and `survivors` leave it.
 
-    `choices` is what the file lists for one lineage, `candidates` the total over all lineages, `enqueues` the cells
-    to be timed: candidates times `sizes`, less the cells that are illegal or the same solution.
+    `choices` is what the file lists for one lineage, `candidates` what all lineages try of it together, `enqueues` the
+    cells to be timed: candidates times `sizes`, less the cells that are illegal or the same solution. `is_estimated`
+    where a sample stands for more combinations than can be looked at.
     """
 
     name: str
     phase: Phase
     lineages: int
-    choices: int
-    candidates: int
-    sizes: int
-    enqueues: int
-    survivors: int
+    choices: int = 0
+    candidates: int = 0
+    sizes: int = 0
+    enqueues: int = 0
+    survivors: int = 0
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,146 +65,117 @@ class Forecast:
 def forecast(phases: Phases, judge: Judge) -> Forecast:
     """Walk through the steps without measuring. Raises UserError for a join over an unknown name."""
     check_names(phases, judge)
-    return Forecast(_walk(phases, judge, _everything), _walk(phases, judge, _what_is_legal), _exhaustive(phases))
+    before, after = (_Walk(phases, judge, only_legal).steps() for only_legal in (False, True))
+    return Forecast(before, after, _exhaustive(phases))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """What a step tries: choices of one lineage, candidates of all, sizes, cells."""
+class _Walk:
+    """Lineages on their way through the steps, what was tuned in them so far, and whether they were measured since the
+    fork. With `only_legal`, what the judge rejects is left out."""
 
-    choices: int = 0
-    candidates: int = 0
-    sizes: int = 0
-    enqueues: int = 0
+    def __init__(self, phases: Phases, judge: Judge, only_legal: bool) -> None:
+        self._phases, self._judge, self._only_legal = phases, judge, only_legal
+        self._lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
+        self._tuned: tuple[Combinations, ...] = ()
+        self._is_measured = False
 
+    def steps(self) -> tuple[StepForecast, ...]:
+        return tuple(self._step(index, name) for index, name in enumerate(step_names(self._phases)))
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """Lineages between two steps, what was tuned in them so far, and whether they were measured since the fork."""
+    def _step(self, index: int, name: str) -> StepForecast:
+        """What a step costs; afterwards the lineages are those that it leaves."""
+        step = self._phases.steps[index]
+        made = StepForecast(name, phase_of(step), len(self._lineages))
+        match step:
+            case Fork(choices):
+                made = replace(made, choices=choices.count)
+                self._lineages, self._is_measured = fork(self._lineages, choices), False
+                self._tuned = tuple(earlier.without(choices.names) for earlier in self._tuned)
+            case Benchmark(choices=choices):
+                made = self._attempt(made, index, choices, step.problems)
+                self._tuned = (*(earlier for earlier in self._tuned if earlier != choices), choices)
+            case Join():
+                if not self._is_measured:
+                    made = self._attempt(made, index, AS_IT_IS, step.problems)
+                made = replace(made, is_estimated=self._join(step.names))
+            case Final():
+                made = self._attempt(made, index, AS_IT_IS, step.problems)
+        return replace(made, survivors=len(self._lineages))
 
-    lineages: tuple[Lineage, ...]
-    tuned: tuple[Choices, ...] = ()
-    measured: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a step stands among the others, and whom to ask."""
-
-    phases: Phases
-    index: int
-    judge: Judge
-
-
-Lineages = tuple[Lineage, ...]
-Attempt = Callable[[Lineages, Choices, Sequence[Problem], _Place], tuple[_Cost, Lineages]]
-
-
-def _everything(
-    lineages: Lineages, choices: Choices, problems: Sequence[Problem], place: _Place
-) -> tuple[_Cost, Lineages]:
-    candidates = len(lineages) * len(choices)
-    cost = _Cost(len(choices), candidates, len(problems), candidates * len(problems))
-    return cost, tuple(lineage | choices[0] for lineage in lineages)
-
-
-def _what_is_legal(
-    lineages: Lineages, choices: Choices, problems: Sequence[Problem], place: _Place
-) -> tuple[_Cost, Lineages]:
-    phases, judge = place.phases, place.judge
-    to_come = phases.steps[place.index + 1 :]
-    proposals = [
-        propose(lineage, choices, problems, later_values(to_come, phases.tuned, lineage), judge) for lineage in lineages
-    ]
-    distinct = {judge.identity(config): config for proposal in proposals for config in proposal.configurations}
-    legal_cells = sum(not judge.rejections_for(config, problem) for config in distinct.values() for problem in problems)
-    cost = _Cost(len(choices), sum(len(proposal.candidates) for proposal in proposals), len(problems), legal_cells)
-    return cost, tuple(
-        proposal.lineage | dict(proposal.candidates)[proposal.incumbent or proposal.configurations[0]]
-        for proposal in proposals
-        if proposal.candidates
-    )
-
-
-def _walk(phases: Phases, judge: Judge, attempt: Attempt) -> tuple[StepForecast, ...]:
-    state = _State((Lineage(phases.start),))
-    steps = []
-    for index, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
-        cost, after = _take(step, state, _Place(phases, index, judge), attempt)
-        steps.append(
-            StepForecast(
-                name=name,
-                phase=phase_of(step),
-                lineages=len(state.lineages),
-                choices=cost.choices,
-                candidates=cost.candidates,
-                sizes=cost.sizes,
-                enqueues=cost.enqueues,
-                survivors=len(after.lineages),
+    def _attempt(
+        self, made: StepForecast, index: int, choices: Combinations, problems: Sequence[Problem]
+    ) -> StepForecast:
+        """Every lineage tries some of its choices, and goes on with the one that is expected to win."""
+        search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
+        if self._only_legal:
+            later = self._phases.steps[index + 1 :], self._phases.tuned
+            proposals = [
+                propose(each, choices, problems, later_values(*later, each), self._judge) for each in self._lineages
+            ]
+            legal = [proposal.configurations for proposal in proposals]
+            if not is_whole:
+                lazy = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposals]
+                legal = [tuple(c for c in map(each.base.__or__, some(each.choices)) if each.legal(c)) for each in lazy]
+            # Solutions that several lineages have are measured once; which these are, a sample does not show.
+            configs = (
+                {self._judge.identity(c): c for each in legal for c in each}.values() if is_whole else chain(*legal)
             )
+            cells = sum(not self._judge.rejections_for(config, p) for config in configs for p in problems)
+            counts = [len(each) for each in legal]
+            if not is_whole:
+                counts, cells = [count * choices.count // SAMPLE for count in counts], cells * choices.count // SAMPLE
+            self._lineages = tuple(
+                each.lineage | dict(each.candidates)[each.incumbent or each.configurations[0]]
+                for each in proposals
+                if each.candidates
+            )
+        else:
+            counts = [choices.count] * len(self._lineages)
+            cells = sum(counts) * len(problems)
+            self._lineages = tuple(lineage | choices[0] for lineage in self._lineages)
+        self._is_measured = True
+        candidates = sum(STRATEGIES[search.strategy].count(count, search.trials) for count in counts)
+        return replace(
+            made,
+            choices=choices.count,
+            candidates=candidates,
+            sizes=len(problems),
+            enqueues=cells * candidates // max(1, sum(counts)),
+            is_estimated=self._only_legal and not is_whole,
         )
-        state = after
-    return tuple(steps)
 
-
-def _take(step: Step, state: _State, place: _Place, attempt: Attempt) -> tuple[_Cost, _State]:
-    """One step: what it costs, and what is left after it."""
-    match step:
-        case Fork(choices):
-            still_tuned = tuple([choice.without(choices[0]) for choice in earlier] for earlier in state.tuned)
-            return _Cost(len(choices)), _State(fork(state.lineages, choices), still_tuned)
-        case Benchmark():
-            cost, lineages = attempt(state.lineages, step.choices, step.problems, place)
-            return cost, _State(lineages, (*state.tuned, step.choices), True)
-        case Join():
-            cost, lineages = _Cost(), state.lineages
-            if not state.measured:
-                cost, lineages = attempt(lineages, AS_IT_IS, step.problems, place)
-            return cost, _State(_joined(lineages, step.names, state.tuned, place.judge), state.tuned, True)
-        case Final():
-            cost, lineages = attempt(state.lineages, AS_IT_IS, step.problems, place)
-            return cost, _State(lineages, state.tuned, True)
-
-
-def _joined(lineages: Lineages, names: Sequence[str], tuned: Sequence[Choices], judge: Judge) -> Lineages:
-    """As many lineages as a join can leave: no more than there are, and no more than there are keys within reach.
-
-    Those with a key of their own come first.
-    """
-    keys: set[Configuration] = set()
-    first: list[Lineage] = []
-    others: list[Lineage] = []
-    for lineage in lineages:
-        reach = _keys_within_reach(lineage, names, tuned, judge)
-        (others if reach <= keys else first).append(lineage)
-        keys |= reach
-    return tuple((first + others)[: len(keys)])
-
-
-def _keys_within_reach(
-    lineage: Lineage, names: Sequence[str], tuned: Sequence[Choices], judge: Judge
-) -> set[Configuration]:
-    """The keys that a lineage may have, whoever won its steps. A step that never moves the key alone is left out."""
-
-    def key(*choices: Configuration) -> Configuration:
-        config = lineage.configuration
-        for choice in choices:
-            config = config | choice
-        return key_of(config, names, judge)
-
-    held = key()
-    moving = [choices for choices in tuned if any(key(choice) != held for choice in choices)]
-    return {key(*combination) for combination in product(*moving)}
+    def _join(self, names: Sequence[str]) -> bool:
+        """Keep as many lineages as a join can leave: no more than there are, and no more than there are keys within
+        reach. Those with a key of their own come first. Returns whether the keys are estimated."""
+        keys: set[Configuration] = set()
+        first: list[Lineage] = []
+        others: list[Lineage] = []
+        is_estimated = False
+        for lineage in self._lineages:
+            config = lineage.configuration
+            held = key_of(config, names, self._judge)
+            # A step that never moves the key alone is left out.
+            moving = [
+                each for each in self._tuned if any(key_of(config | c, names, self._judge) != held for c in some(each))
+            ]
+            within = Combinations(tuple(axis for each in moving for axis in each.axes))
+            is_estimated |= within.count > MOST_WHOLE
+            reach = {key_of(config | choice, names, self._judge) for choice in some(within)}
+            (others if reach <= keys else first).append(lineage)
+            keys |= reach
+        self._lineages = tuple((first + others)[: len(keys)])
+        return is_estimated
 
 
 def _exhaustive(phases: Phases) -> int:
     """Every combination of what forks and steps vary, on every final size; a parameter varied twice counts once."""
-    varied: dict[frozenset[str], set[Configuration]] = {}
+    varied: dict[frozenset[str], dict[Combinations, None]] = {}
     sizes = 1
     for step in phases.steps:
         if isinstance(step, Fork | Benchmark):
-            for choice in step.choices:
-                varied.setdefault(frozenset(choice), set()).add(choice)
+            varied.setdefault(frozenset(step.choices.names), {})[step.choices] = None
         elif isinstance(step, Final):
             sizes = len(step.problems)
-    return prod(len(choices) for choices in varied.values()) * sizes
+    # Only a step that is passed again names its parameters twice in a file, with the same choices.
+    counts = (next(iter(each)).count if len(each) == 1 else len(set(chain(*each))) for each in varied.values())
+    return prod(counts) * sizes

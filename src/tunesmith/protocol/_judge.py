@@ -35,6 +35,11 @@ class Judge(Protocol):
         """Floating-point operations of a problem, for the objective `max`."""
         ...
 
+    def guess(self, config: Configuration, problem: Problem) -> float:
+        """Seconds that are expected, infinite where nothing is; asked only of what may run. A search may learn faster
+        with it."""
+        ...
+
 
 def first_rejection(judge: Judge, config: Configuration, problems: Sequence[Problem]) -> Rejection | None:
     """Why the configuration is of no use on any of these problems; None when it can run at least one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tunesmith.records import Configuration, Estimate, Problem
+from tunesmith.search import Told
 
 Cell = tuple[Configuration, Problem]
 
@@ -22,16 +23,32 @@ class Table:
     cells: Mapping[Cell, Estimate] = field(default_factory=dict)
     paired: Mapping[Cell, tuple[float, ...]] = field(default_factory=dict)
 
+    @staticmethod
+    def of(told: Told) -> Table:
+        """The times that a search was told."""
+        return Table({(config, p): estimate for config, row in told.items() for p, estimate in row.items()})
+
+    def rows(self) -> dict[Configuration, dict[Problem, Estimate]]:
+        """The times by configuration, of those that ran anywhere."""
+        rows: dict[Configuration, dict[Problem, Estimate]] = {}
+        for (config, problem), estimate in self.cells.items():
+            rows.setdefault(config, {})[problem] = estimate
+        return rows
+
+    def __or__(self, other: Table) -> Table:
+        """Both; where they differ, the other."""
+        return Table({**self.cells, **other.cells}, {**self.paired, **other.paired})
+
 
 class Measure(Protocol):
     """Measure configurations of one problem type. Both calls may answer from what was measured before."""
 
-    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
-        """Every configuration of every group on every problem, once.
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        """Every cell of every group, once.
 
-        The configurations of a group compete with each other and with nobody else: with `racing`, a cell that is
-        provably slower than another of its group on the same problem may be stopped early (it still has a time). A
-        configuration in several groups is measured once, and stopped only where it is slower in each of them.
+        The cells of a group compete with each other and with nobody else: with `racing`, a cell that is provably
+        slower than another of its group on the same problem may be stopped early (it still has a time). A cell in
+        several groups is measured once, and stopped only where it is slower in each of them.
         """
         ...
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.problems import Node, shown, unknown_key
 from tunesmith.records import Configuration, Problem, UserError, Value
-from tunesmith.spaces import Space
+from tunesmith.search import MOST_WHOLE, STRATEGIES
+from tunesmith.spaces import Combinations, Space
 
-from ._entries import Entry, EntryReader, Factor, combinations, items
+from ._entries import Entry, EntryReader, Factor, items
 from ._notes import Notes
+from ._settings import GlobalParameters
 from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT, Sized, SizeReader
-from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, Step
+from ._steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
 
 INITIAL = "InitialSolutionParameters"
 VARYING = (Phase.COMMON, Phase.FORK, Phase.BENCHMARK_FORK, Phase.BENCHMARK_JOIN)
@@ -26,9 +28,8 @@ class GroupReader:
     sizes: SizeReader
     space: Space
     derived: frozenset[str]
-    objective: Objective
+    settings: GlobalParameters
     notes: Notes
-    passes: int = 1
 
     def read(self, node: Node, group: int) -> Phases:
         """Raises UserError for whatever is wrong with the group."""
@@ -49,7 +50,8 @@ class GroupReader:
             start=self.space.defaults | {name: value for name, (value, _) in initial.items()} | single,
             steps=tuple(self._steps(node, keys, entries)),
             tuned=tuple(_varied_values(factors)),
-            objective=self.objective,
+            objective=self.settings.objective,
+            search=self.settings.search,
         )
 
     def _initial(self, reader: EntryReader, node: Node | None) -> dict[str, tuple[Value, str]]:
@@ -95,7 +97,7 @@ class GroupReader:
         for entry in forks:
             current.change(entry.sizes)
         if forked := [factor for entry in forks for factor in entry.varied]:
-            yield Fork(combinations(forked, node.at(Phase.FORK)))
+            yield self._fork(forked, node.at(Phase.FORK))
         yield from self._benchmarks(Phase.BENCHMARK_FORK, entries, current)
         names = self._join_names(keys.get(Phase.JOIN), entries)
         if names is not None and forked:
@@ -106,6 +108,14 @@ class GroupReader:
         current.leave()
         yield Final(self._final_problems(node, keys.get(Phase.FINAL)))
 
+    def _fork(self, forked: Sequence[Factor], place: str) -> Fork:
+        """Each choice becomes a lineage, so there may not be too many."""
+        choices = _combinations(forked)
+        if choices.count > MOST_WHOLE:
+            what = f"{choices.count:,} combinations are forked, of {', '.join(choices.names)}"
+            raise UserError(place, what, f"keep it to {MOST_WHOLE:,}: tune some of them in a step of their own")
+        return Fork(choices)
+
     def _benchmarks(
         self, phase: Phase, entries: Mapping[Phase, Sequence[Entry]], current: _SizesInForce
     ) -> Iterator[Step]:
@@ -114,9 +124,18 @@ class GroupReader:
         for entry in entries[phase]:
             current.change(entry.sizes)
             if entry.varied:
-                steps.append(Benchmark(phase, combinations(entry.varied, entry.place), *current.use()))
-        for _ in range(self.passes):
+                choices = _combinations(entry.varied)
+                self._say_long(choices, entry.place)
+                steps.append(Benchmark(phase, choices, *current.use()))
+        for _ in range(self.settings.passes):
             yield from steps
+
+    def _say_long(self, choices: Combinations, place: str) -> None:
+        search = self.settings.search
+        most = STRATEGIES[search.strategy].count(choices.count, search.trials)
+        if most > MOST_WHOLE:
+            what = f"{choices.count:,} combinations in one step, of which the search measures up to {most:,}"
+            self.notes.say(place, f"{what}; SearchStrategy and SearchTrials make it fewer")
 
     def _join_names(self, node: Node | None, entries: Mapping[Phase, Sequence[Entry]]) -> tuple[str, ...] | None:
         """Each name once, () for an empty list, None where all lineages are kept."""
@@ -182,6 +201,10 @@ class _SizesInForce:
     def leave(self) -> None:
         if self._unused:
             self._notes.say(self._unused, "nothing is measured on these ProblemSizes")
+
+
+def _combinations(factors: Iterable[Factor]) -> Combinations:
+    return Combinations(tuple(factor.settings for factor in factors))
 
 
 def _varied_values(factors: Sequence[Factor]) -> Iterator[tuple[str, tuple[Value, ...]]]:

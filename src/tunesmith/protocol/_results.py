@@ -154,7 +154,7 @@ def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:
 def _parameters(step: Step) -> tuple[str, ...]:
     match step:
         case Benchmark(choices=choices) | Fork(choices=choices):
-            return tuple(dict.fromkeys(name for choice in choices for name in choice))
+            return choices.names
         case Join(names=names):
             return names
         case Final():

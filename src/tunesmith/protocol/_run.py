@@ -8,23 +8,29 @@ goes on by being run again over what was measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.records import Configuration, Problem, Rejection, UserError
+import numpy as np
 
-from ._candidates import Proposal, later_values, propose
+from tunesmith.records import Configuration, Problem, Rejection, UserError
+from tunesmith.search import STRATEGIES, Batch, Candidates, Mode, RaceThenConfirm, Told
+from tunesmith.spaces import Combinations
+
+from ._candidates import Proposal, candidates_of, later_values, propose
+from ._drive import Searched, carry_out
 from ._joins import best_of_each, check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Measure, Table
 from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phases
-from ._winners import Contest, Decision, choose
+from ._winners import Confirm, Contest, choose, relative_costs
 
 Observe = Callable[[StepResult], None]
+Finals = Callable[[Told], Iterable[Batch]]
 
-AS_IT_IS = (Configuration(),)
+AS_IT_IS = Combinations(())
 """The one choice of a step that measures lineages without varying anything."""
 
 
@@ -44,8 +50,8 @@ def run(
     check(phases, judge)
     lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
     results: list[StepResult] = []
-    for place, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
-        bench = _Bench(name, phases, place, measure, judge)
+    for index, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
+        bench = _Bench(name, phases, index, measure, judge)
         match step:
             case Fork(choices):
                 result = StepResult(name, step, lineages, fork(lineages, choices))
@@ -62,8 +68,10 @@ def run(
 
 
 def check(phases: Phases, judge: Judge) -> None:
-    """Raise UserError for what would otherwise fail after hours: a join over an unknown name, `max` without work."""
+    """Raise UserError for what would otherwise fail after hours: a join over an unknown name, a strategy that needs
+    what is not installed, `max` without work."""
     check_names(phases, judge)
+    STRATEGIES[phases.search.strategy].start(Candidates.of_list(()), np.random.default_rng(0))
     if phases.objective is not Objective.MAX:
         return
     for step in phases.steps:
@@ -72,7 +80,7 @@ def check(phases: Phases, judge: Judge) -> None:
                 raise UserError("objective", f"max compares FLOP/s, and {problem} has no FLOP", "take geomean or worst")
 
 
-def fork(lineages: Sequence[Lineage], choices: Sequence[Configuration]) -> tuple[Lineage, ...]:
+def fork(lineages: Sequence[Lineage], choices: Iterable[Configuration]) -> tuple[Lineage, ...]:
     return tuple(lineage | choice for lineage in lineages for choice in choices)
 
 
@@ -82,16 +90,19 @@ class _Bench:
 
     name: str
     phases: Phases
-    place: int
+    index: int
     measure: Measure
     judge: Judge
 
     def benchmark(self, step: Benchmark, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every lineage takes the best of the step's choices for itself."""
-        proposals = [self._propose(lineage, step.choices, step.problems) for lineage in lineages]
-        table, cells = self._screen([proposal.configurations for proposal in proposals], step.problems, racing=True)
-        trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
-        table = _with_pairs(table, [trial.decision for trial in trials if trial.decision])
+        proposals = self._propose(lineages, step.choices, step.problems)
+        searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposals)]
+        table, cells = carry_out(searches, self.measure, self.judge.identity)
+        trials = tuple(
+            self._tried(proposal.only(searched.search.told, self.judge), step, table, searched.confirmed)
+            for proposal, searched in zip(proposals, searches, strict=True)
+        )
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
 
     def join(self, step: Join, lineages: tuple[Lineage, ...]) -> StepResult:
@@ -99,66 +110,70 @@ class _Bench:
         trials: tuple[Trial, ...] = ()
         table, cells, measured = Table(), 0, lineages
         if not all(lineage.times for lineage in lineages):
-            proposals = [self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages]
-            table, cells = self._screen(self._rivals(proposals, step.names), step.problems, racing=True)
-            trials = tuple(self._tried(proposal, step, table) for proposal in proposals)
+            proposals = self._propose(lineages, AS_IT_IS, step.problems)
+            searches = [self._all_of(rivals, step) for rivals in self._rivals(proposals, step.names)]
+            table, cells = carry_out(searches, self.measure, self.judge.identity)
+            trials = tuple(self._tried(proposal, step, table, self.measure.confirm) for proposal in proposals)
             measured = _going_on(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.judge)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
 
     def final(self, step: Final, lineages: tuple[Lineage, ...], decided: Observe) -> StepResult:
         """Every distinct survivor on every problem, however slow it is; then the winner of each problem."""
-        trials = self._distinct([self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages])
+        trials = self._distinct(self._propose(lineages, AS_IT_IS, step.problems))
         survivors = [config for trial in trials for config in trial.proposal.configurations]
-        table, cells = self._screen([survivors], step.problems, racing=False)
+        searched = self._all_of(survivors, step, Mode.FULL)
+        table, cells = carry_out([searched], self.measure, self.judge.identity)
         result = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
         for problem in step.problems:
             contest = Contest(survivors, (problem,), table, Objective.GEOMEAN, self.judge.work)
             if decision := choose(contest, self.measure.confirm):
                 decisions = {**result.decisions, problem: decision}
-                result = replace(result, table=_with_pairs(table, list(decisions.values())), decisions=decisions)
+                paired = {cell: samples for made in decisions.values() for cell, samples in made.paired.items()}
+                result = replace(result, table=replace(table, paired=paired), decisions=decisions)
                 decided(result)
         return result
 
-    def _propose(self, lineage: Lineage, choices: Sequence[Configuration], problems: Sequence[Problem]) -> Proposal:
-        later = later_values(self.phases.steps[self.place + 1 :], self.phases.tuned, lineage)
-        return propose(lineage, choices, problems, later, self.judge)
+    def _propose(
+        self, lineages: Sequence[Lineage], choices: Combinations, problems: Sequence[Problem]
+    ) -> list[Proposal]:
+        later = self.phases.steps[self.index + 1 :], self.phases.tuned
+        return [propose(each, choices, problems, later_values(*later, each), self.judge) for each in lineages]
 
-    def _screen(
-        self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool
-    ) -> tuple[Table, int]:
-        """First times of all groups from one call, so that they can be compiled together, and the cells asked for.
+    def _search(self, proposal: Proposal, step: Benchmark, number: int) -> Searched:
+        """Among one lineage's choices, by the file's strategy; then its finalists, where the times leave doubt."""
 
-        A solution that occurs in several lineages is asked for once, under its first configuration.
-        """
-        first: dict[str, Configuration] = {}
-        stands = {config: first.setdefault(self.judge.identity(config), config) for group in groups for config in group}
-        asked = [list(dict.fromkeys(stands[config] for config in group)) for group in groups if group]
-        if not asked:
-            return Table(), 0
-        measured = self.measure.screen(asked, problems, racing).cells
-        cells = {
-            (config, problem): measured[stand, problem]
-            for config, stand in stands.items()
-            for problem in problems
-            if (stand, problem) in measured
-        }
-        return Table(cells), len(first) * len(problems)
+        def contest(told: Told) -> Contest:
+            return self._contest(proposal.only(told, self.judge), step, Table.of(told))
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Trial:
+        plan = self.phases.search
+        candidates = candidates_of(proposal, step.choices, step.problems, self.judge)
+        candidates = replace(candidates, trials=plan.trials, costs=lambda told: relative_costs(contest(told)))
+        strategy = RaceThenConfirm(lambda told: _finals(contest(told)), STRATEGIES[plan.strategy])
+        search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
+        return Searched(search, step.problems)
+
+    def _all_of(
+        self,
+        configs: Sequence[Configuration],
+        step: Join | Final,
+        mode: Mode = Mode.RACED,
+        finals: Finals = lambda told: (),
+    ) -> Searched:
+        """All of a list, on which no strategy has a say."""
+        candidates = replace(Candidates.of_list(configs), mode=mode)
+        return Searched(RaceThenConfirm(finals).start(candidates, np.random.default_rng(0)), step.problems)
+
+    def _contest(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Contest:
+        objective, work = self.phases.objective, self.judge.work
+        configs, incumbent = proposal.configurations, proposal.incumbent
+        return Contest(configs, step.problems, table, objective, work, incumbent, step.weights)
+
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table, confirm: Confirm) -> Trial:
         """What became of a lineage, given everybody's first times."""
         if proposal.refusal:
             return Trial(proposal, refusal=proposal.refusal)
-        contest = Contest(
-            proposal.configurations,
-            step.problems,
-            table,
-            self.phases.objective,
-            self.judge.work,
-            proposal.incumbent,
-            step.weights,
-        )
-        decision = choose(contest, self.measure.confirm)
+        decision = choose(self._contest(proposal, step, table), confirm)
         if decision is None:
             tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
             return Trial(proposal, refusal=Rejection(NOTHING_RAN, tried))
@@ -193,6 +208,14 @@ def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
 
 
-def _with_pairs(table: Table, decisions: Sequence[Decision]) -> Table:
-    paired = {cell: samples for decision in decisions for cell, samples in decision.paired.items()}
-    return replace(table, paired=paired)
+def _finals(*contests: Contest) -> list[Batch]:
+    """What each contest would confirm."""
+    asked: list[Batch] = []
+
+    def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        asked.append(Batch(tuple(configs), Mode.CONFIRMED, tuple(problems)))
+        return Table()
+
+    for contest in contests:
+        choose(contest, confirm)
+    return asked

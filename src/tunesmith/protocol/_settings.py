@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 
 from tunesmith.problems import Key, Node, shown, unknown_key
 from tunesmith.records import UserError
+from tunesmith.search import MOST_WHOLE, STRATEGIES
 
 from ._notes import Notes
-from ._steps import Objective
+from ._steps import EXHAUSTIVE, Objective, SearchPlan
 from ._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 
-_APART = ("objective", "passes", "budget_minutes")
+_APART = ("objective", "passes", "strategy", "trials", "budget_minutes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class GlobalParameters:
 
     objective: Objective = Objective.GEOMEAN
     passes: int = 1
+    strategy: str = EXHAUSTIVE
+    trials: int | None = None
     budget_minutes: float | None = None
     noise: float | None = None
     cold: bool | None = None
@@ -37,6 +40,10 @@ class GlobalParameters:
     compile_timeout_seconds: float | None = None
     compile_processes: int | None = None
     seed: int | None = None
+
+    @property
+    def search(self) -> SearchPlan:
+        return SearchPlan(self.strategy, self.trials, self.seed or 0)
 
     def policy(self) -> dict[str, object]:
         """What the file says about measuring, by the name of the policy's field."""
@@ -73,6 +80,22 @@ GLOBAL_KEYS: dict[str, Key] = {
         "How often the benchmark steps of a phase are carried out, one after the other: a later pass settles each "
         "parameter again under the winners of all the others. What was measured is not measured again.",
         1,
+    ),
+    "strategy": Key(
+        "SearchStrategy",
+        "one of",
+        "What a lineage measures of a step's legal combinations: exhaustive (all of them; of more than "
+        f"{MOST_WHOLE:,} combinations, in random order), random (a random sample), surrogate (what a model that learns "
+        "from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
+        "holds. Joins and the final phase measure everything.",
+        EXHAUSTIVE,
+        tuple(STRATEGIES),
+    ),
+    "trials": Key(
+        "SearchTrials",
+        "positive integer",
+        "The most combinations that a lineage measures in a step, for random and surrogate. If absent, random measures "
+        "all that is legal and surrogate a tenth of it, at least 24.",
     ),
     "budget_minutes": Key("BudgetMinutes", "positive number", "Wall time that the run should keep to; none if absent."),
     "noise": Key(
@@ -119,6 +142,9 @@ def read_globals(node: Node | None, notes: Notes) -> GlobalParameters:
     if fewest is not None and most is not None and fewest > most:
         place = node.at("MaximumSamples")
         raise UserError(place, f"MaximumSamples {most} is below MinimumSamples {fewest}", "give a larger maximum")
+    if made.trials is not None and made.strategy == EXHAUSTIVE:
+        what = f"SearchTrials {made.trials} has no effect: SearchStrategy {made.strategy} measures all combinations"
+        raise UserError(node.at("SearchTrials"), what, "give SearchStrategy: random or surrogate")
     return made
 
 

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tunesmith.records import Configuration, Problem, ProblemType, Value
+from tunesmith.spaces import Combinations
 
 Weights = Mapping[Problem, float]
 """How much each problem counts beside the others of a step; 1 for one that is not there."""
+
+EXHAUSTIVE = "exhaustive"
+"""The search strategy where nobody names another."""
 
 
 class Objective(StrEnum):
@@ -36,7 +40,7 @@ class Phase(StrEnum):
 class Fork:
     """Every lineage becomes one for each choice."""
 
-    choices: tuple[Configuration, ...]
+    choices: Combinations
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Benchmark:
     """Every lineage takes the best of `choices` for itself, measured on `problems`. One dict of the tuning file."""
 
     phase: Phase
-    choices: tuple[Configuration, ...]
+    choices: Combinations
     problems: tuple[Problem, ...]
     weights: Weights = field(default_factory=dict, hash=False)
 
@@ -71,6 +75,16 @@ class Final:
 Step = Fork | Benchmark | Join | Final
 
 
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """The strategy, by its name in the registry, that chooses what a lineage tries in a step; the most candidates that
+    it may (None leaves it to the strategy); and the seed of what it draws."""
+
+    strategy: str = EXHAUSTIVE
+    trials: int | None = None
+    seed: int = 0
+
+
 @dataclass(frozen=True)
 class Phases:
     """One size group, ready to run.
@@ -86,3 +100,4 @@ class Phases:
     steps: tuple[Step, ...]
     tuned: tuple[tuple[str, tuple[Value, ...]], ...]
     objective: Objective = Objective.GEOMEAN
+    search: SearchPlan = SearchPlan()

@@ -105,6 +105,12 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
     )
 
 
+def relative_costs(contest: Contest) -> dict[Configuration, float]:
+    """For a search to learn from: each candidate's time beside the best times, of those that can win."""
+    decision = choose(contest, lambda configs, problems: Table())
+    return {config: 1 / score for config, score in decision.scores.items() if score} if decision else {}
+
+
 def settle(
     finalists: Sequence[Configuration],
     incumbent: Configuration | None,

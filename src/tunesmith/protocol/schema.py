@@ -100,7 +100,7 @@ class _ProblemReader:
         scalars: Configuration = operation.scalars_of(fields, node.at)
         sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size)
         space, derived = self.spaces(problem_type), self.derived(problem_type)
-        return GroupReader(sizes, space, derived, self.settings.objective, self.notes, self.settings.passes)
+        return GroupReader(sizes, space, derived, self.settings, self.notes)
 
 
 def _operation(fields: dict[str, Value], node: Node) -> Operation:

@@ -20,12 +20,14 @@ def plan(made: Forecast) -> RenderableType:
         for before, after, seconds in rows:
             expected = _text.duration(seconds) if seconds else ""
             numbers = (before.lineages, before.choices, before.candidates, before.sizes, before.enqueues)
-            measured = (str(after.enqueues) if before.enqueues else "", str(before.survivors), expected)
+            about = "~" if after.is_estimated else ""
+            measured = (f"{about}{after.enqueues}" if before.enqueues else "", str(before.survivors), expected)
             shown.add_row(before.name, *(str(number) if number else "" for number in numbers), *measured)
         forecast = group.forecast
+        about = "~" if any(step.is_estimated for step in forecast.after) else ""
         parts += [
             titled(f"{group.name} on {made.target.name}", shown),
-            f"{forecast.enqueues_before} enqueues, {forecast.enqueues_after} after rejections; exhaustive: "
+            f"{forecast.enqueues_before} enqueues, {about}{forecast.enqueues_after} after rejections; exhaustive: "
             f"{forecast.exhaustive}",
             "",
         ]

@@ -116,7 +116,10 @@ def _group(group: GroupForecast) -> Document:
 
 def _forecast_step(before: StepForecast, after: StepForecast, seconds: float | None) -> Document:
     legal = {"candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors}
-    return {**asdict(before), "phase": before.phase.value, "after_rejections": legal, "seconds": seconds}
+    # Only where it holds: what other plans are written like stays as it was.
+    legal |= {"is_estimated": True} if after.is_estimated else {}
+    counts = {name: count for name, count in asdict(before).items() if name != "is_estimated"}
+    return {**counts, "phase": before.phase.value, "after_rejections": legal, "seconds": seconds}
 
 
 def _winners(logic: Logic) -> list[Document]:

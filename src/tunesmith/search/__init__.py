@@ -1,17 +1,33 @@
-"""What to try next? Ask/tell strategies: pure, seeded, no I/O."""
+"""What to try next? Strategies that are asked and told: pure, seeded, no I/O."""
 
 from tunesmith.records import Registry
 
-from ._base import Candidates, Search, Strategy, Walk
-from .listed import Listed
+from ._base import MOST_WHOLE, Batch, Candidates, Mode, Search, Strategy, Told
+from .sampling import SAMPLE, sample, some
+from .stages import Growing, RaceThenConfirm
 
 STRATEGIES: Registry[Strategy] = Registry(
     "search strategy",
     {
-        "exhaustive": "tunesmith.search.exhaustive:Exhaustive",
-        "random": "tunesmith.search.random_sample:RandomSample",
+        "exhaustive": "tunesmith.search.sampling:Exhaustive",
+        "random": "tunesmith.search.sampling:RandomSample",
         "surrogate": "tunesmith.search.surrogate:Surrogate",
     },
 )
+"""Those that a tuning file can name."""
 
-__all__ = ["STRATEGIES", "Candidates", "Listed", "Search", "Strategy", "Walk"]
+__all__ = [
+    "MOST_WHOLE",
+    "SAMPLE",
+    "STRATEGIES",
+    "Batch",
+    "Candidates",
+    "Growing",
+    "Mode",
+    "RaceThenConfirm",
+    "Search",
+    "Strategy",
+    "Told",
+    "sample",
+    "some",
+]

@@ -1,108 +1,124 @@
-"""What to try next: the candidates of a space, and the interface of whoever walks through them."""
+"""What to try next: the candidates of a step, and the interface of whoever chooses among them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from math import prod
+from enum import StrEnum
+from math import fsum
 
 import numpy as np
 
-from tunesmith.records import Configuration, Value
-from tunesmith.spaces import Space
+from tunesmith.records import Configuration, Estimate, Problem, Value
+from tunesmith.spaces import Combinations
+
+Row = Mapping[Problem, Estimate]
+"""What a configuration took on the problems that it ran on; empty where it ran on none."""
+
+Told = Mapping[Configuration, Row]
+Describe = Callable[[Configuration], Mapping[str, Value]]
+"""What follows from a configuration, and helps to tell fast from slow: tile sizes, local memory, a roofline's guess."""
+
+MOST_WHOLE = 100_000
+"""Of so many combinations each may be looked at before anything is measured; of more, a few at a time or a sample."""
+
+LOOKS = 10_000
+"""Combinations of a larger space that are looked at for one batch: less than a second."""
+
+
+class Mode(StrEnum):
+    """How the configurations of a batch are measured together."""
+
+    RACED = "raced"
+    """A launch that is provably slower than another of the batch may be stopped early; it still has a time."""
+    FULL = "full"
+    """Every launch to its end."""
+    CONFIRMED = "confirmed"
+    """Again, in alternating blocks, so that samples can be compared pair by pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Configurations to measure together, and how. Without `problems`, on all those that the search is for."""
+
+    configurations: tuple[Configuration, ...]
+    mode: Mode
+    problems: tuple[Problem, ...] = ()
+
+
+def total_seconds(told: Told) -> dict[Configuration, float]:
+    """The sum of each configuration's times, of those that ran."""
+    return {config: fsum(estimate.seconds for estimate in row.values()) for config, row in told.items() if row}
+
+
+def _always(config: Configuration) -> bool:
+    return True
+
+
+def _nothing(config: Configuration) -> Mapping[str, Value]:
+    return {}
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The legal combinations of some parameters' values, over a base that holds the others.
+    """The legal ones of some choices, each over a base that holds the other parameters' values.
 
-    Combinations are numbered in mixed radix, the first parameter varying fastest, as Tensile numbers them. `legal`
-    must be pure.
+    They are made as they are asked for, so the choices may be too many to list. `legal` is pure. `first` are full
+    configurations that every sample begins with. No more than `trials` are to be measured, in this `mode`; None leaves
+    it to the strategy. One that learns is helped by `describe`, and by `costs`: a positive number for each
+    configuration that is worth learning from, lower being better.
     """
 
-    base: Configuration
-    axes: tuple[tuple[str, tuple[Value, ...]], ...]
-    legal: Callable[[Configuration], bool]
+    choices: Combinations
+    base: Configuration = Configuration()
+    legal: Callable[[Configuration], bool] = _always
+    first: tuple[Configuration, ...] = ()
+    trials: int | None = None
+    mode: Mode = Mode.RACED
+    describe: Describe = _nothing
+    costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds
 
     @staticmethod
-    def of(space: Space, legal: Callable[[Configuration], bool], varied: Sequence[str] = ()) -> Candidates:
-        """All values of a space's parameters, or of those in `varied`; the others keep their defaults."""
-        names = varied or [parameter.name for parameter in space]
-        return Candidates(space.defaults, tuple((name, space[name].values) for name in names), legal)
+    def of_list(configurations: Iterable[Configuration]) -> Candidates:
+        """Full configurations, all of them legal; each counts once."""
+        return Candidates(Combinations.of_list(configurations))
 
-    @property
-    def combinations(self) -> int:
-        """Legal or not."""
-        return prod(len(values) for _, values in self.axes)
-
-    def combination(self, number: int) -> Configuration:
-        """The combination with this number, 0 <= number < `combinations`, legal or not."""
-        chosen = {}
-        for name, values in self.axes:
-            number, digit = divmod(number, len(values))
-            chosen[name] = values[digit]
-        return self.base | chosen
-
-    def among(self, numbers: Iterator[int]) -> Iterator[Configuration]:
-        """The legal ones of these combinations, in their order, made as they are asked for."""
-        return (config for config in map(self.combination, numbers) if self.legal(config))
+    def __iter__(self) -> Iterator[Configuration]:
+        """All combinations in their order, legal or not."""
+        return (self.base | choice for choice in self.choices)
 
 
 class Search(ABC):
-    """One walk through candidates. Life: `ask`, measure, `tell`, and again until `ask` gives nothing.
+    """A way through candidates. Life: `ask`, measure, `tell`, and again until `ask` gives nothing.
 
-    No configuration is asked for twice. A walk is a function of its candidates, its generator and what it was told,
-    so telling the same again in the same order repeats it.
+    No configuration is asked for twice in one mode. What is asked is a function of the candidates, the generator and
+    what was told, so telling the same again repeats it.
     """
 
     def __init__(self) -> None:
-        self._told: dict[Configuration, float | None] = {}
+        self.told: dict[Configuration, Row] = {}
 
     @abstractmethod
-    def ask(self, count: int = 1) -> tuple[Configuration, ...]:
-        """The next configurations to measure: up to `count` of them, none when there are no more."""
+    def ask(self) -> Batch | None:
+        """What to measure next; None when there is no more, and from then on."""
 
-    def tell(self, config: Configuration, seconds: float | None) -> None:
-        """What became of a configuration: its time, or None when it did not run."""
-        self._told[config] = seconds
-
-    @property
-    def told(self) -> Mapping[Configuration, float | None]:
-        """Everything told, in the order of telling; the last word on a configuration counts."""
-        return self._told
-
-    @property
-    def best(self) -> Configuration | None:
-        """The fastest told, the first of equals; None as long as nothing ran."""
-        ran = {config: seconds for config, seconds in self._told.items() if seconds is not None}
-        return min(ran, key=lambda config: ran[config], default=None)
-
-
-class Walk(Search):
-    """A search that needs no answers: it hands out a sequence made beforehand, without what it was told already."""
-
-    def __init__(self, order: Iterator[Configuration]) -> None:
-        super().__init__()
-        self._order = order
-        self._asked: set[Configuration] = set()
-
-    def ask(self, count: int = 1) -> tuple[Configuration, ...]:
-        return tuple(islice(self._fresh(), count))
-
-    def _fresh(self) -> Iterator[Configuration]:
-        for config in self._order:
-            if config not in self._told and config not in self._asked:
-                self._asked.add(config)
-                yield config
+    def tell(self, batch: Batch, rows: Told) -> None:
+        """What became of a batch. A configuration without a row, or with an empty one, did not run."""
+        if batch.mode is not Mode.CONFIRMED:
+            self.told.update({config: rows.get(config, {}) for config in batch.configurations})
 
 
 class Strategy(ABC):
-    """A way to search, by name in the registry. Stateless: `start` makes the walk."""
+    """A way to search. Stateless: `start` makes the search."""
 
-    name: str
+    def count(self, candidates: int, trials: int | None) -> int:
+        """How many of so many candidates are measured, when `trials` is the most that a user wants."""
+        return candidates if trials is None else min(candidates, trials)
 
     @abstractmethod
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
-        """A walk through these candidates; everything drawn comes from `random`."""
+        """A search among these candidates; everything drawn comes from `random`.
+
+        Raises UserError where something that the strategy needs is not installed.
+        """

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.records import Configuration, Value
 
-Describe = Callable[[Configuration], Mapping[str, Value]]
-"""What follows from a configuration, and helps to tell fast from slow: tile sizes, local memory, a roofline's guess."""
+from ._base import Describe
 
 Features = NDArray[np.float64]
 

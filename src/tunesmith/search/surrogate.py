@@ -9,17 +9,17 @@ Gaussian process it came nearest to the best on eight parts of a recorded sweep 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from tunesmith.records import Configuration, UserError
 
-from ._base import Candidates, Search, Strategy
-from ._features import Describe, Features, features
-from .random_sample import shuffled
+from ._base import MOST_WHOLE, Batch, Candidates, Search, Strategy
+from ._features import Features, features
+from .sampling import sample
 
 TREES = 200
 
@@ -30,66 +30,68 @@ MOST_CANDIDATES = 20_000
 """Of a larger space the model knows so many, drawn at random: it looks at each of them before every batch."""
 
 
+SHARE, FEWEST = 0.1, 24
+"""Of the candidates that are measured where nobody says how many: so large a share of all, and so many at least."""
+
+BATCH = 4
+"""Candidates between two looks of the model: more would be chosen on less knowledge."""
+
+
 class Surrogate(Strategy):
-    """`describe` adds to a configuration what follows from it; without it the parameters alone must do.
+    """First candidates that lie far apart, then those that the model holds for fast.
 
     Raises UserError where scikit-learn is not installed.
     """
 
-    name = "surrogate"
-
-    def __init__(self, describe: Describe = lambda config: {}) -> None:
-        self._describe = describe
+    def count(self, candidates: int, trials: int | None) -> int:
+        wanted = max(FEWEST, math.ceil(SHARE * candidates)) if trials is None else trials
+        return min(candidates, wanted, MOST_CANDIDATES)
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         _forest()
-        return _Guided(candidates, random, self._describe)
+        looked = iter(candidates)
+        if candidates.choices.count > MOST_CANDIDATES:
+            looked = islice(sample(candidates, random), MOST_WHOLE)
+        known = tuple(dict.fromkeys(islice(filter(candidates.legal, looked), MOST_CANDIDATES)))
+        return _Guided(candidates, known, random, self.count(len(known), candidates.trials))
 
 
 class _Guided(Search):
-    """First candidates that lie far apart, then those that the model holds for fast; in the end, every one of them."""
-
-    def __init__(self, candidates: Candidates, random: np.random.Generator, describe: Describe) -> None:
+    def __init__(
+        self, candidates: Candidates, known: Sequence[Configuration], random: np.random.Generator, trials: int
+    ) -> None:
         super().__init__()
-        self._random = random
-        if candidates.combinations <= MOST_CANDIDATES:
-            known = candidates.among(iter(range(candidates.combinations)))
-        else:
-            known = islice(candidates.among(shuffled(candidates.combinations, random)), MOST_CANDIDATES)
-        self._known = tuple(dict.fromkeys(known))
-        self._place = {config: place for place, config in enumerate(self._known)}
-        self._features = features(self._known, describe)
-        share = math.ceil(FIRST_SHARE * len(self._known))
+        self._candidates, self._known, self._random, self._left = candidates, known, random, trials
+        self._index = {config: index for index, config in enumerate(known)}
+        self._features = features(known, candidates.describe)
+        share = math.ceil(FIRST_SHARE * len(known))
         self._first = min(MOST_FIRST, max(FEWEST_FIRST, share))
-        self._spread = _far_apart(self._features, random)
-        self._open = dict.fromkeys(range(len(self._known)))
+        held = [self._index[config] for config in candidates.first if config in self._index]
+        self._spread = chain(held, _far_apart(self._features, random))
+        self._open = dict.fromkeys(range(len(known)))
 
-    def ask(self, count: int = 1) -> tuple[Configuration, ...]:
+    def ask(self) -> Batch | None:
+        costs, count = self._candidates.costs(self.told), min(BATCH, self._left, len(self._open))
         chosen: list[int] = []
-        while len(chosen) < count and self._open:
-            ready = sum(seconds is not None for seconds in self.told.values()) >= self._first
-            more = self._opinions(count - len(chosen)) if ready else [self._next_apart()]
-            for place in more:
-                del self._open[place]
+        while len(chosen) < count:
+            more = self._opinions(costs, count - len(chosen)) if len(costs) >= self._first else [self._next_apart()]
+            for index in more:
+                del self._open[index]
             chosen += more
-        return tuple(self._known[place] for place in chosen)
-
-    def tell(self, config: Configuration, seconds: float | None) -> None:
-        super().tell(config, seconds)
-        if (place := self._place.get(config)) is not None:
-            self._open.pop(place, None)
+        self._left -= count
+        return Batch(tuple(self._known[index] for index in chosen), self._candidates.mode) if chosen else None
 
     def _next_apart(self) -> int:
         return next(place for place in self._spread if place in self._open)
 
-    def _opinions(self, count: int) -> list[int]:
+    def _opinions(self, costs: Mapping[Configuration, float], count: int) -> list[int]:
         """The open candidates that trees, one after the other, hold for the fastest, each once."""
-        learnt = [(self._place[config], seconds) for config, seconds in self.told.items() if config in self._place]
-        slowest = max(seconds for _, seconds in learnt if seconds is not None)
+        slowest = max(costs.values())
         # What did not run teaches to stay away, but not how far.
-        times = np.log([slowest if seconds is None else seconds for _, seconds in learnt])
+        times = np.log([costs.get(config, slowest) for config in self.told])
+        learnt = self._features[[self._index[config] for config in self.told]]
         seed = int(self._random.integers(1 << 31))
-        forest = _forest()(n_estimators=TREES, random_state=seed).fit(self._features[[p for p, _ in learnt]], times)
+        forest = _forest()(n_estimators=TREES, random_state=seed).fit(learnt, times)
         places = np.fromiter(self._open, dtype=int)
         said = np.stack([tree.predict(self._features[places]) for tree in forest.estimators_])
         # Many candidates share a leaf: among those that a tree holds for equal, all trees together decide.

@@ -6,9 +6,11 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from tunesmith.bench import Policy
 from tunesmith.devices import choose as choose_device
@@ -16,9 +18,9 @@ from tunesmith.formats import google_benchmark
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.kernels import families
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random_choice import Objective, Selection, choose
+from tunesmith.logic.random_choice import Selection, choose
 from tunesmith.logic.random_table import FILE_NAME as TABLE
-from tunesmith.problems.random import GENERATORS, Generator
+from tunesmith.problems.random import Generator
 from tunesmith.records import (
     Configuration,
     LaunchShape,
@@ -30,6 +32,7 @@ from tunesmith.records import (
     Target,
     architecture_name,
 )
+from tunesmith.search import Candidates, Growing, Mode, Told
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
@@ -139,18 +142,27 @@ class RandomPlan(Plan):
     def _tune(self, run: Run, generator: Generator, problems: Mapping[ProblemType, Sequence[Problem]]) -> None:
         """The matrix, which grows while winners lie on its edge."""
         matrix = self.task.matrix(generator, self.target)
-        done: set[LaunchShape] = set()
-        for growth in range(MOST_GROWTH + 1):
+
+        def candidates() -> Candidates:
             shapes = dict.fromkeys((default_shape(generator), *matrix.shapes()))
-            fresh = [shape for shape in shapes if shape not in done]
-            self.measured += [
-                one for kind, its in problems.items() for one in self._measure(run, kind, its, fresh, growth)
-            ]
-            done |= set(fresh)
+            return replace(Candidates.of_list(map(_as_configuration, shapes)), mode=Mode.FULL)
+
+        def beyond(before: Candidates, told: Told) -> Candidates:
+            nonlocal matrix
             grown = matrix.beyond(self._winners(generator)) if self.task.grow else matrix
             if grown == matrix:
-                break
+                return before
             matrix, self.grown = grown, self.grown + 1
+            return candidates()
+
+        search = Growing(beyond, MOST_GROWTH).start(candidates(), np.random.default_rng(0))
+        growth = 0
+        while batch := search.ask():
+            shapes = [_shape_of(config) for config in batch.configurations]
+            for kind, its in problems.items():
+                self.measured += self._measure(run, kind, its, shapes, growth)
+            search.tell(batch, {})
+            growth += 1
 
     def _measure(
         self, run: Run, kind: ProblemType, problems: Sequence[Problem], shapes: Sequence[LaunchShape], growth: int
@@ -178,8 +190,15 @@ class RandomPlan(Plan):
 
     def _choose(self, generators: Sequence[str]) -> Selection:
         rows = [row for row in self.rows() if row.generator in generators]
-        defaults = {name: default_shape(generator) for name, generator in GENERATORS.items()}
-        return choose(rows, Objective.GEOMEAN, defaults)
+        return choose(rows)
+
+
+def _as_configuration(shape: LaunchShape) -> Configuration:
+    return Configuration({"BlockSize": shape.block, "GridSize": shape.grid})
+
+
+def _shape_of(config: Configuration) -> LaunchShape:
+    return LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
 
 
 def _row(one: Measured, target: Target) -> RandomRow:

@@ -58,5 +58,5 @@ def _languages(phases: Phases) -> set[str]:
     named = {phases.start[LANGUAGE]} if LANGUAGE in phases.start else set()
     for step in phases.steps:
         if isinstance(step, Fork | Benchmark):
-            named |= {choice[LANGUAGE] for choice in step.choices if LANGUAGE in choice}
+            named.update(step.choices.values(LANGUAGE))
     return {str(name) for name in named if name != OPEN} | set(languages(phases.problem_type) if OPEN in named else ())

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.problems import OPERATIONS
-from tunesmith.protocol import Cell, Fork, Phases, StepForecast, TuningFile, forecast
+from tunesmith.protocol import Benchmark, Cell, Fork, Phases, StepForecast, TuningFile, forecast
 from tunesmith.protocol import Forecast as StepsForecast
 from tunesmith.records import Configuration, Measurement, Problem, Target
+from tunesmith.search import some
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
@@ -122,9 +123,9 @@ def _calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Ca
 
 
 def _first_configurations(phases: Phases) -> list[Configuration]:
-    """The start, and the start with each single choice of each step."""
-    choices = [choice for step in phases.steps for choice in getattr(step, "choices", ())]
-    return [phases.start, *(phases.start | choice for choice in choices)]
+    """The start, and the start with each single choice of each step; of very many, with some."""
+    steps = [step for step in phases.steps if isinstance(step, Fork | Benchmark)]
+    return [phases.start, *(phases.start | choice for step in steps for choice in some(step.choices))]
 
 
 def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: ConfigurationOracle) -> tuple[Problem, ...]:

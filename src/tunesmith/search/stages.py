@@ -1,0 +1,69 @@
+"""Searches in stages: everything that another strategy asks for, and then what follows from the times."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from ._base import Batch, Candidates, Search, Strategy, Told
+from .sampling import Exhaustive
+
+
+class _Staged(Strategy):
+    def __init__(self, strategy: Strategy | None = None) -> None:
+        self._strategy = strategy or Exhaustive()
+
+    @abstractmethod
+    def more(self, candidates: Candidates, told: Told) -> Iterable[Batch]:
+        """What follows. `told` goes on growing, so a generator finds in it what became of each batch."""
+
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+        return _Stages(self._strategy.start(candidates, random), lambda told: self.more(candidates, told))
+
+
+class RaceThenConfirm(_Staged):
+    """What `strategy` asks for (every legal candidate), and then `finals`: given all times, the finalists' batches."""
+
+    def __init__(self, finals: Callable[[Told], Iterable[Batch]], strategy: Strategy | None = None) -> None:
+        super().__init__(strategy)
+        self._finals = finals
+
+    def more(self, candidates: Candidates, told: Told) -> Iterable[Batch]:
+        return self._finals(told)
+
+
+class Growing(_Staged):
+    """Every legal candidate; then, while the best of them may lie on the edge, up to `growths` times what is beyond.
+
+    `beyond` gives the candidates with what lies beyond their edge, given all times, and equal ones where nothing does.
+    """
+
+    def __init__(self, beyond: Callable[[Candidates, Told], Candidates], growths: int = 3) -> None:
+        super().__init__()
+        self._beyond, self._growths = beyond, growths
+
+    def more(self, candidates: Candidates, told: Told) -> Iterator[Batch]:
+        for _ in range(self._growths):
+            grown = self._beyond(candidates, told)
+            if grown == candidates:
+                return
+            candidates = grown
+            fresh = [config for config in candidates if config not in told and candidates.legal(config)]
+            if fresh:
+                yield Batch(tuple(fresh), candidates.mode)
+
+
+class _Stages(Search):
+    def __init__(self, first: Search, more: Callable[[Told], Iterable[Batch]]) -> None:
+        super().__init__()
+        self._first, self._more, self.told = first, more, first.told
+        self._later: Iterator[Batch] | None = None
+
+    def ask(self) -> Batch | None:
+        if self._later is None:
+            if batch := self._first.ask():
+                return batch
+            self._later = iter(self._more(self.told))
+        return next(self._later, None)

@@ -1,0 +1,242 @@
+"""Steps that ask a strategy, and the driver that carries searches to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from protocol_fakes import LEGAL, Exact, FakeJudge, benchmark, choices, final, fork, kept, phases, size
+from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, Table, carry_out, run
+from tunesmith.records import Configuration, Estimate, Problem, UserError
+from tunesmith.search import STRATEGIES, Batch, Candidates, Growing, Mode, RaceThenConfirm, Told
+from tunesmith.search._base import LOOKS
+
+SAMPLES = ("random", "surrogate")
+
+
+def bowl(config: Configuration, problem: Problem) -> float:
+    """The best is a = 30, b = 20, whatever x is."""
+    return 1.0 + abs(config.integer("a") - 30) + abs(config.integer("b") - 20) + 0.1 * config.integer("x")
+
+
+def two_lineages(strategy: str, trials: int | None = 30, most: int = 40, seed: int = 0) -> Phases:
+    """A step of `most` squared combinations in each of two lineages."""
+    values = list(range(most))
+    start = {"x": 0, "a": 7, "b": 9}
+    return phases(
+        start, fork(x=[0, 1]), benchmark(a=values, b=values), final(), search=SearchPlan(strategy, trials, seed)
+    )
+
+
+@pytest.mark.parametrize("strategy", SAMPLES)
+def test_a_search_measures_no_more_than_it_may_and_begins_with_what_is_held(strategy: str) -> None:
+    measure = Exact(bowl)
+    step = run(two_lineages(strategy), measure, LEGAL).steps[1]
+    assert [len(trial.proposal.candidates) for trial in step.trials] == [30, 30]
+    assert step.cells == step.candidates == 60
+    assert [(group[0]["x"], group[0]["a"], group[0]["b"]) for group in measure.screens[0][0]] == [(0, 7, 9), (1, 7, 9)]
+    assert all(trial.decision and trial.decision.incumbent for trial in step.trials)
+
+
+@pytest.mark.parametrize("strategy", SAMPLES)
+def test_what_is_held_stays_where_the_sample_has_nothing_better(strategy: str) -> None:
+    result = run(two_lineages(strategy), Exact(lambda c, p: 1.0 + ((c["a"], c["b"]) != (7, 9))), LEGAL)
+    assert kept(result, "a", "b") == [(7, 9), (7, 9)]
+
+
+def test_a_model_learns_from_what_the_judge_expects() -> None:
+    """The parameter is a label whose time only the guess gives away."""
+    order = np.random.default_rng(0).permutation(400).tolist()
+    judge = FakeJudge()
+    judge.guess = lambda config, problem: float(order[config.integer("a")] + 1)
+    group = phases({"a": 0}, benchmark(a=list(range(400))), search=SearchPlan("surrogate", 40))
+    result = run(group, Exact(lambda c, p: 1.0 + order[c.integer("a")]), judge)
+    assert order[result.survivors[0].integer("a")] < 4
+
+
+@pytest.mark.parametrize("strategy", SAMPLES)
+def test_the_same_measurements_give_the_same_search_and_another_seed_another(strategy: str) -> None:
+    measures = [Exact(bowl) for _ in range(3)]
+    first, again, _ = (
+        run(two_lineages(strategy, seed=seed), measure, LEGAL)
+        for seed, measure in zip((1, 1, 2), measures, strict=True)
+    )
+    assert first == again
+    assert measures[0].screens == measures[1].screens
+    assert measures[0].screens != measures[2].screens
+
+
+@pytest.mark.parametrize("strategy", SAMPLES)
+def test_lineages_are_asked_for_together_in_every_round_and_search_apart(strategy: str) -> None:
+    measure = Exact(bowl)
+    run(two_lineages(strategy), measure, LEGAL)
+    *rounds, (_, _, racing) = measure.screens
+    assert not racing
+    assert all([{c["x"] for c in group} for group in groups] == [{0}, {1}] for groups, _, _ in rounds)
+    asked = [[(c["a"], c["b"]) for groups, _, _ in rounds for c in groups[x]] for x in (0, 1)]
+    assert len(set(asked[0])) == 30
+    assert asked[0] != asked[1]
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_a_solution_that_two_lineages_ask_for_in_different_rounds_is_measured_once(strategy: str) -> None:
+    measure = Exact(bowl)
+    step = run(two_lineages(strategy, None, most=6), measure, FakeJudge(same=lambda c: (c["a"], c["b"]))).steps[1]
+    asked = [config for groups, _, _ in measure.screens[:-1] for group in groups for config in group]
+    assert len({(config["a"], config["b"]) for config in asked}) == step.cells
+    assert len(set(asked)) == step.cells
+
+
+@pytest.mark.parametrize("strategy", SAMPLES)
+def test_rejections_of_a_small_step_are_counted_whole_whatever_is_measured(strategy: str) -> None:
+    judge = FakeJudge(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
+    step = run(two_lineages(strategy, 5), Exact(bowl), judge).steps[1]
+    assert step.rejected == {"odd": 2 * 40 * 20}
+    assert step.candidates == 10
+
+
+def test_a_strategy_that_lacks_something_is_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
+    measure = Exact(bowl)
+    with pytest.raises(UserError, match="scikit-learn"):
+        run(two_lineages("surrogate"), measure, LEGAL)
+    assert not measure.screens
+
+
+# A space that cannot be listed
+
+
+class SpentError(Exception):
+    pass
+
+
+class Spent(Exact):
+    """Is asked, and has no time left to measure."""
+
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        super().screen_cells(groups, racing)
+        raise SpentError
+
+
+def large(strategy: str, trials: int | None) -> Phases:
+    """10^9 combinations for each of two lineages; `y` is tuned later."""
+    values = {name: list(range(1000)) for name in "abc"}
+    start = {"x": 0, "y": 0, "a": 900, "b": 5, "c": 5}
+    search = SearchPlan(strategy, trials)
+    return phases(start, fork(x=[0, 1]), benchmark(**values), benchmark(y=[1, 2]), final(), search=search)
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strategy: str) -> None:
+    questions = 0
+
+    def half(config: Configuration) -> str:
+        nonlocal questions
+        questions += 1
+        return "odd" if config.integer("b") % 2 else ""
+
+    measure = Spent(lambda c, p: 1.0)
+    with pytest.raises(SpentError):
+        run(large(strategy, None), measure, FakeJudge(illegal=half))
+    ((groups, _, _),) = measure.screens
+    assert [len({c["x"] for c in group}) for group in groups] == [1, 1]
+    assert questions <= 2 * (50_000 if strategy == "surrogate" else LOOKS + 10)
+
+
+def test_a_large_step_ends_with_the_best_of_its_sample() -> None:
+    measure = Exact(lambda c, p: 1.0 + c.integer("a"))
+    result = run(large("random", 200), measure, LEGAL)
+    step = result.steps[1]
+    assert step.candidates == 400
+    for trial in step.trials:
+        configs = trial.proposal.configurations
+        assert trial.decision is not None
+        assert trial.decision.winner["a"] == min(config["a"] for config in configs)
+        assert configs[0]["a"] == 900
+        assert dict(trial.proposal.candidates)[trial.decision.winner].keys() == {"a", "b", "c"}
+    assert len(result.survivors) == 2
+
+
+def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
+    """With the initial `y` nothing is legal in the first lineage; in the second nothing ever is."""
+    questions = 0
+
+    def legal_later(config: Configuration) -> str:
+        nonlocal questions
+        questions += 1
+        return "never" if config["x"] == 1 else "too early" if config["y"] == 0 else ""
+
+    result = run(large("random", 20), Exact(lambda c, p: 1.0 + c.integer("a")), FakeJudge(illegal=legal_later))
+    assert [(d.step, d.lineage.fixed["x"], d.rejection.reason) for d in result.dropped] == [("02_BF_a_b_c", 1, "never")]
+    assert dict(result.steps[1].trials[0].proposal.substituted) == {"y": 1}
+    assert questions < 30_000
+
+
+# The driver
+
+
+def column(low: int, high: int) -> Candidates:
+    return Candidates(choices({"a": list(range(low, high))}), mode=Mode.FULL)
+
+
+def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> None:
+    """Two searches at once: one grows towards the best value and one confirms its two best; problems are their own."""
+
+    def beyond(candidates: Candidates, told: Told) -> Candidates:
+        best = min(told, key=lambda config: next(iter(told[config].values())).seconds)
+        high = max(config.integer("a") for config in told)
+        return column(0, high + 3) if best["a"] == high else candidates
+
+    def finals(told: Told) -> list[Batch]:
+        ranked = sorted(told, key=lambda config: told[config][size(2)].seconds)
+        return [Batch(tuple(ranked[:2]), Mode.CONFIRMED)]
+
+    random = np.random.default_rng(0)
+    grown = Searched(Growing(beyond).start(column(0, 3), random), [size(1)])
+    raced = Searched(RaceThenConfirm(finals).start(replace(column(4, 8), mode=Mode.RACED), random), [size(2)])
+    calls: list[tuple[list[list[int]], bool]] = []
+
+    class Times(Exact):
+        def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+            calls.append(([[c.integer("a") for c, _ in group] for group in groups], racing))
+            cells = dict.fromkeys(cell for group in groups for cell in group)
+            return Table({(c, p): Estimate(t := self.seconds(c, p) or 0.0, t, t, 1) for c, p in cells})
+
+    measure = Times(lambda c, p: 1.0 + abs(c.integer("a") - 6))
+    table, cells = carry_out([grown, raced], measure)
+    assert calls == [
+        ([[4, 5, 6, 7]], True),
+        ([[0, 1, 2]], False),
+        ([[3, 4]], False),
+        ([[5, 6]], False),
+        ([[7, 8]], False),
+    ]
+    assert measure.confirms == [([Configuration({"a": 6}), Configuration({"a": 5})], [size(2)])]
+    assert cells == len(table.cells) == 13
+    assert {config["a"] for config, _ in table.paired} == {5, 6}
+    assert raced.finals.paired == table.paired
+    assert not grown.finals.paired
+
+
+def test_searches_for_the_same_problems_are_measured_in_one_call_a_round() -> None:
+    measure = Exact(lambda c, p: 1.0)
+    searches = [
+        Searched(STRATEGIES["exhaustive"].start(column(low, low + 3), np.random.default_rng(0)), [size(1)])
+        for low in (0, 10, 2)
+    ]
+    _, cells = carry_out(searches, measure)
+    ((groups, problems, racing),) = measure.screens
+    assert [[c["a"] for c in group] for group in groups] == [[0, 1, 2], [10, 11, 12], [2, 3, 4]]
+    assert (problems, racing, cells) == ([size(1)], False, 8)
+
+
+def test_what_stops_the_measuring_stops_the_search() -> None:
+    search = STRATEGIES["random"].start(column(0, 3), np.random.default_rng(0))
+    with pytest.raises(SpentError):
+        carry_out([Searched(search, [size(1)])], Spent(lambda c, p: 1.0))
+    assert not search.told
