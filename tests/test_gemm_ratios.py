@@ -17,7 +17,7 @@ from rich.console import Console
 from tunesmith.logic import Document, Named, Origin
 from tunesmith.logic import Row as LogicRow
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, Solution
 from tunesmith.store import Entry
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tunesmith.problems import Key, shown
 from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
-from tunesmith.problems.gemm_list import COLUMNS
+from tunesmith.problems.gemm.listed import COLUMNS
 from tunesmith.spaces import Space
 
 from ._phases import INITIAL

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunesmith.problems import LIMIT, Node, Operation, clamp, exact_sizes, range_sizes, shown, unknown_key
 from tunesmith.problems.gemm import is_interleaved
-from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
+from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
 
 from ._notes import Notes

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import ml_dtypes  # noqa: F401  (teaches NumPy the names bfloat16, float8_e4m3fn and float8_e5m2)
 
+from tunesmith.problems._keys import Key, shown
 from tunesmith.records import UserError, Value
-
-from ._keys import Key, shown
 
 
 @dataclass(frozen=True, slots=True)

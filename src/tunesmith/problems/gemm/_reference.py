@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import Array, Expected
+from tunesmith.problems._base import Array, Expected
 
 Float64 = NDArray[np.float64]
 

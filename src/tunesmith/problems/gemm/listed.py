@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tunesmith.problems._files import text_of
+from tunesmith.problems._keys import shown, unknown_key
+from tunesmith.problems.sizes import LARGEST
 from tunesmith.records import ProblemType, UserError
-
-from ._files import text_of
-from ._keys import shown, unknown_key
-from .sizes import LARGEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,20 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._keys import unknown_key
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from ._base import Array, Expected, Operation
-from ._gemm_fields import ACTIVATIONS as ACTIVATIONS
-from ._gemm_fields import DATA_TYPES as DATA_TYPES
-from ._gemm_fields import GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
-from ._gemm_inputs import random_numbers, storage_order
-from ._gemm_reference import Epilogue, expected
-from ._gemm_type import Gemm as Gemm
-from ._gemm_type import GemmTypeError, smallest_leading
-from ._gemm_type import dest_of as dest_of
-from ._gemm_type import gemm_type as gemm_type
-from ._gemm_type import is_interleaved as is_interleaved
-from ._keys import unknown_key
+from ._fields import DATA_TYPES, GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
+from ._inputs import random_numbers, storage_order
+from ._reference import Epilogue, expected
+from ._type import Gemm, GemmTypeError, gemm_type, smallest_leading
 
 FIELDS = (*GEMM_FIELDS, *SCALARS)
 """Every key of a GEMM's ProblemType that means something."""
@@ -113,7 +107,7 @@ class GemmOperation(Operation):
         )
 
     def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
-        """Numbers that hide nothing (`_gemm_inputs.random_numbers`); NaN between the columns, and in all of a C that
+        """Numbers that hide nothing (`_inputs.random_numbers`); NaN between the columns, and in all of a C that
         beta = 0 makes unreadable."""
         g = Gemm.of(problem)
         filled = {}
@@ -124,7 +118,7 @@ class GemmOperation(Operation):
         return filled
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """D in float64 with its bound (`_gemm_reference.expected`); a big problem at sampled rows, columns and
+        """D in float64 with its bound (`_reference.expected`); a big problem at sampled rows, columns and
         matrices of the batch."""
         g = Gemm.of(problem)
         given = {one.name: strided(one, inputs[one.name]) for one in self.operands(problem) if one.name in inputs}

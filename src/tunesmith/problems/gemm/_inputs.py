@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.problems._base import Array
+from tunesmith.problems._fill import repeated
 from tunesmith.records import Operand
 
-from ._base import Array
-from ._fill import repeated
-from ._gemm_type import Gemm
+from ._type import Gemm
 
 Numbers = NDArray[Any]
 

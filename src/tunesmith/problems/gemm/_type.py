@@ -8,7 +8,7 @@ import numpy as np
 
 from tunesmith.records import Configuration, Problem, ProblemType, Value
 
-from ._gemm_fields import ACTIVATIONS, DATA_TYPES, INPUTS
+from ._fields import ACTIVATIONS, DATA_TYPES, INPUTS
 
 
 class GemmTypeError(ValueError):
