@@ -15,6 +15,7 @@ OPERATIONS: Registry[Operation] = Registry(
         "Random": "tunesmith.problems.random:RandomOperation",
         "Custom": "tunesmith.problems.custom:CustomOperation",
     },
+    group="tunesmith.operations",
 )
 
 __all__ = [

@@ -12,6 +12,7 @@ STRATEGIES: Registry[Strategy] = Registry(
         "random": "tunesmith.search.random_sample:RandomSample",
         "surrogate": "tunesmith.search.surrogate:Surrogate",
     },
+    group="tunesmith.strategies",
 )
 
 __all__ = ["STRATEGIES", "Candidates", "Listed", "Search", "Strategy", "Walk"]
