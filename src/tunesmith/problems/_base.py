@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.records import Configuration, Operand, Problem, ProblemType, Value
+from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
+
+from .lists import GROUPING, ListedProblem, read_list, size_column
 
 Array = NDArray[np.generic]
 
@@ -39,7 +41,9 @@ class Operation(ABC):
 
     name: str
     unit: str = "FLOP"
-    """What `work` counts, and a rate a second of."""
+    """What `work` counts (`FLOP`, `B` for bytes, or a word such as `elements`), and a rate a second of."""
+    single: tuple[str, ...] = ()
+    """Indices whose size is 1 where a tuning file names no sizes; the others have the first index's."""
 
     @abstractmethod
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
@@ -60,6 +64,24 @@ class Operation(ABC):
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         """Name and smallest value, in elements, of each leading dimension that `Exact` may give after the sizes."""
         return ()
+
+    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+        """The rows of a list of problems: a CSV file that `place` in a tuning file names, with a column for each index.
+
+        Raises UserError for whatever is wrong in the file, and for a type that cannot be listed.
+        """
+        columns = {index: size_column("") for index in problem_type.indices} | GROUPING
+        rows = read_list(path, columns, problem_type.indices, f"problems of {problem_type.name}")
+        return [
+            ListedProblem(
+                tuple(row[index] for index in problem_type.indices), row.get("family", ""), row.get("weight", 1.0)
+            )
+            for row in rows
+        ]
+
+    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+        """The error where every row of the list `name` is of another type; `others` counts them by their layout."""
+        return UserError(place, f"{name} has no problem of {problem_type.name}, but {others}", "change the list")
 
     @abstractmethod
     def indices(self, problem_type: ProblemType) -> tuple[str, ...]:

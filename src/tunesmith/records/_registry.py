@@ -45,7 +45,7 @@ class Registry(Generic[T]):
         return self._made[name]
 
     def values(self) -> Iterator[T]:
-        """Every sibling. A warning tells of an installed one that cannot be loaded; the others are given all the same."""
+        """Every sibling; a warning tells of an installed one that cannot be loaded, and the others still come."""
         for name in self:
             try:
                 yield self[name]

@@ -9,7 +9,7 @@ activation it is BLAS's; with one, C is a residual that is added after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,14 @@ import numpy as np
 
 from tunesmith.problems._base import Array, Expected, Operation
 from tunesmith.problems._keys import unknown_key
+from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
 from ._fields import DATA_TYPES, GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
 from ._inputs import random_numbers, storage_order
 from ._reference import Epilogue, expected
-from ._type import Gemm, GemmTypeError, gemm_type, smallest_leading
+from ._type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
+from .listed import read_gemm_list
 
 FIELDS = (*GEMM_FIELDS, *SCALARS)
 """Every key of a GEMM's ProblemType that means something."""
@@ -39,6 +41,7 @@ class GemmOperation(Operation):
     """
 
     name = "GEMM"
+    single = ("Batch",)
 
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
         values = {key.name: key.default for key in GEMM_FIELDS} | dict(_checked(fields, place))
@@ -81,6 +84,21 @@ class GemmOperation(Operation):
 
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         return smallest_leading(problem_type, sizes)
+
+    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+        """The rows of a list of row-major products (`listed.ListedGemm`); those of other transposes and with or without
+        a batch have no sizes of this type."""
+        if is_interleaved(problem_type):
+            what = f"a File lists GEMMs of whole matrices, {problem_type.name} is something else"
+            raise UserError(place, what, "give it a Range or an Exact")
+        return [
+            ListedProblem(row.sizes(problem_type) if row.fits(problem_type) else (), row.family, row.weight, row.layout)
+            for row in read_gemm_list(path)
+        ]
+
+    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+        what = f"{name} has no problem of {problem_type.name}; as trans_a and trans_b it has {others}"
+        return UserError(place, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
 
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """A, B, C, D with logical shapes op(A): M x K, op(B): K x N, C and D: M x N, the batch last; a transposed
