@@ -19,8 +19,8 @@ _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _COMMENTS = {
     "solutions": "Only what is chosen for some size, and the fallback.",
     "fallback": "For sizes at which nothing else is legal: ran at the most sizes, best geometric mean.",
-    "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, GFLOP/s,"
-    " {other solution: seconds}]",
+    "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, {rate},"
+    " {{other solution: seconds}}]",
     "rest": "Other sizes: the solution that lost least at the nearest sizes above.",
     "regret": "Time of what would be chosen for a size had it not been measured, over the best time known there.",
 }
@@ -49,7 +49,8 @@ def dump(document: Document) -> str:
         "rest": _Record(REST),
         "regret": _regret(document.regret) if document.regret else None,
     }
-    return "".join(_section(name, value) for name, value in sections.items())
+    comments = _COMMENTS | {"exact": _COMMENTS["exact"].format(rate=document.unit.rate)}
+    return "".join(_section(name, value, comments.get(name)) for name, value in sections.items())
 
 
 class _Line(list[Any]):
@@ -70,12 +71,11 @@ _Dumper.add_representer(_Line, lambda dumper, data: dumper.represent_sequence(_L
 _Dumper.add_representer(_Record, lambda dumper, data: dumper.represent_mapping(_MAP, data.items(), flow_style=True))
 
 
-def _section(name: str, value: object) -> str:
-    comment = f"# {_COMMENTS[name]}\n" if name in _COMMENTS else ""
+def _section(name: str, value: object, comment: str | None) -> str:
     text: str = yaml.dump(
         {name: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
     )
-    return comment + text
+    return f"# {comment}\n{text}" if comment else text
 
 
 def _solution(place: int, named: Named) -> dict[str, object]:
@@ -87,7 +87,7 @@ def _row(row: Row) -> _Line:
     time = row.estimate
     interval = _Line(bound if math.isfinite(bound) else None for bound in (time.low, time.high))
     others = _Record(row.others)
-    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.gflops, others])
+    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.rate, others])
 
 
 def _regret(regret: Regret) -> dict[str, object]:
