@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from tunesmith.devices import NOT_SUPPORTED
 from tunesmith.records import CompiledFacts, Module, Outcome, Plan, Problem, Rejection
@@ -54,11 +54,15 @@ class Policy:
     seed: int = 0
 
     def key(self) -> str:
-        """The part that could change a measurement's value."""
-        kept = asdict(self)
-        for irrelevant in ("timeout_seconds", "compile_timeout_seconds", "compile_processes"):
-            del kept[irrelevant]
-        return json.dumps(kept, sort_keys=True)
+        """The part that could change a measurement's value, as keys of stores have it."""
+        return json.dumps({name: getattr(self, name) for name in _KEYED}, sort_keys=True)
+
+
+_KEYED = (
+    *("noise", "minimum_samples", "maximum_samples", "sampling_seconds", "warm_up_seconds", "cold"),
+    *("confirm_blocks", "seed"),
+)
+"""Fields of a policy that are part of keys. A new field must be written only where it is not at its default."""
 
 
 def launch_outcome(reason: str) -> Outcome:
