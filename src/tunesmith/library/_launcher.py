@@ -16,8 +16,8 @@ from tunesmith.logic import Choice, Logic
 from tunesmith.records import (
     Binary,
     CompiledFacts,
-    GemmCall,
     Launch,
+    LibraryCall,
     Module,
     Plan,
     Problem,
@@ -217,8 +217,8 @@ def _asks_for_alignment(plan: Plan) -> bool:
     """Tensor maps do, and the vendor's BLAS of operands of one byte."""
     launches = [step for step in plan.steps if isinstance(step, Launch)]
     has_maps = any(isinstance(argument, TensorMapArgument) for step in launches for argument in step.arguments)
-    calls = [step for step in plan.steps if isinstance(step, GemmCall)]
-    return has_maps or any(call.dtype.startswith(("float8", "int8")) for call in calls)
+    calls = [step for step in plan.steps if isinstance(step, LibraryCall)]
+    return has_maps or any(str(call.parameters.get("dtype")).startswith(("float8", "int8")) for call in calls)
 
 
 def _read_only(storage: Storage) -> Storage:
