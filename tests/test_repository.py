@@ -12,7 +12,7 @@ import pytest
 
 from tunesmith.kernels import tuning_space
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.protocol import reference
+from tuning_file_page import reference
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tunesmith"

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from tunesmith.problems import Key, shown
 from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
 from tunesmith.problems.gemm.listed import COLUMNS
+from tunesmith.protocol import Phase
+from tunesmith.protocol._phases import INITIAL
+from tunesmith.protocol._settings import GLOBAL_KEYS, LOGIC_KEYS
+from tunesmith.protocol._sizes import COMMON_DEFAULT, FINAL_DEFAULT
+from tunesmith.protocol._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 from tunesmith.spaces import Space
-
-from ._phases import INITIAL
-from ._settings import GLOBAL_KEYS, LOGIC_KEYS
-from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT
-from ._steps import Phase
-from ._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 
 PHASES = {
     INITIAL: "One value for a parameter, which holds until a step settles it. A parameter with a single value in any "
@@ -85,7 +84,7 @@ def _problem_sizes() -> list[str]:
 - `Range: [...]`, one entry for each index (GEMM: M, N, batch if batched, K): every combination, the first index varying
   fastest;
 - `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
-- `File: problems.csv`, a list of GEMMs ([below](#lists-of-problems)).
+- `File: problems.csv`, a list of problems ([below](#lists-of-problems)).
 
 A size that is listed more than once is measured once. Sizes hold from their place on and into the next phases; the
 final phase has its own. Where there are none, the first index has {common} in the steps and {final} in the final phase,
@@ -97,10 +96,11 @@ An entry of a `Range` is"""
     return ["## Problem sizes", rules, forms, "### Lists of problems", _LIST, listed, _LIST_RULES]
 
 
-_LIST = """A `File` is CSV, its path relative to the tuning file. Its header has the columns m, n and k, and any of the
-others:"""
+_LIST = """A `File` is CSV, its path relative to the tuning file. Its header names the columns. A list of GEMMs has m, n
+and k, and any of the others below; a list for another operation has one for each size, by the name of its index, and
+family and weight as below:"""
 
-_LIST_RULES = """The list speaks the language of those who call: C[m, n] = op(A) op(B) of **row-major** matrices, as
+_LIST_RULES = """A list of GEMMs speaks the language of its callers: C[m, n] = op(A) op(B) of **row-major** matrices, as
 `torch.mm(a, b)` with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A
 problem type is column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory, so B takes A's
 place and m and n are exchanged:
