@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from tunesmith.records import Configuration, Operand, Problem, ProblemType, User
 from .lists import GROUPING, ListedProblem, read_list, size_column
 
 Array = NDArray[np.generic]
+
+SMALL = 64
+"""The largest size of a problem that takes next to no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,6 @@ class Operation(ABC):
         return UserError(place, f"{name} has no problem of {problem_type.name}, but {others}", "change the list")
 
     @abstractmethod
-    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
-        """Names of the sizes, in the order of a tuning file."""
-
-    @abstractmethod
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """Every array that a kernel may touch, workspace excepted."""
 
@@ -102,23 +102,38 @@ class Operation(ABC):
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """What each output must hold, computed in float64, with an elementwise bound derived from the arithmetic."""
 
-    @abstractmethod
     def checks(self, problem: Problem) -> tuple[Problem, ...]:
         """The problems to verify before `problem` is timed: itself first, then the same with other scalars
         (for a GEMM, beta = 0 with a C full of NaN, and beta /= 0)."""
+        return (problem,)
 
-    @abstractmethod
     def small(self, problem: Problem) -> Problem:
         """A problem of the same type and scalars, no larger than `problem`, that takes next to no time."""
+        return replace(problem, sizes=tuple(min(size, SMALL) for size in problem.sizes), leading=())
 
-    @abstractmethod
     def flops(self, problem: Problem) -> float:
-        """Floating-point operations, by the field's convention (GEMM: 2 M N K batch)."""
+        """Floating-point operations, by the field's convention (GEMM: 2 M N K batch); 0 where none are counted."""
+        return 0.0
 
     def work(self, problem: Problem) -> float:
-        """What a rate of this operation is measured in: floating-point operations, where there are any."""
-        return self.flops(problem)
+        """What a rate of this operation is measured in, in its unit."""
+        return self.bytes(problem) if self.unit == "B" else self.flops(problem)
 
-    @abstractmethod
     def bytes(self, problem: Problem) -> float:
         """Compulsory traffic: each input read once, each output written once."""
+        return float(sum(traffic(operand) for operand in self.operands(problem)))
+
+
+def traffic(operand: Operand) -> int:
+    """Bytes of an operand's elements, counted twice where they are read and written."""
+    return math.prod(operand.shape) * np.dtype(operand.dtype).itemsize * (2 if operand.role == "inout" else 1)
+
+
+def strided(operand: Operand, storage: Array, writeable: bool = False) -> Array:
+    """The operand's logical array as a view of its storage. Raises ValueError when the storage is too short."""
+    if storage.size < operand.storage_elements:
+        raise ValueError(f"{operand.name} needs {operand.storage_elements} elements, its storage has {storage.size}")
+    strides = tuple(stride * storage.itemsize for stride in operand.strides)
+    # As words: NumPy strides no arrays of types that are not its own.
+    words = storage.view(f"u{storage.itemsize}")
+    return np.lib.stride_tricks.as_strided(words, operand.shape, strides, writeable=writeable).view(storage.dtype)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._base import Array, Expected, Operation, strided, traffic
 from tunesmith.problems._keys import unknown_key
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
@@ -78,9 +78,6 @@ class GemmOperation(Operation):
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
         if "DataType" not in fields:
             yield "no DataType is given: single precision (DataType: s) is assumed"
-
-    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
-        return problem_type.indices
 
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         return smallest_leading(problem_type, sizes)
@@ -158,11 +155,9 @@ class GemmOperation(Operation):
         return problem, replace(problem, scalars=other)
 
     def small(self, problem: Problem) -> Problem:
-        at_most = {"Batch": 2}
-        sizes = tuple(
-            min(size, at_most.get(index, 64)) for index, size in zip(problem.type.indices, problem.sizes, strict=True)
-        )
-        return replace(problem, sizes=sizes, leading=())
+        most = {"Batch": 2}
+        sizes = zip(problem.type.indices, super().small(problem).sizes, strict=True)
+        return replace(problem, sizes=tuple(min(size, most.get(index, size)) for index, size in sizes), leading=())
 
     def flops(self, problem: Problem) -> float:
         """2 M N K batch."""
@@ -171,13 +166,7 @@ class GemmOperation(Operation):
     def bytes(self, problem: Problem) -> float:
         """A, B, D, and what else is read (C where beta is not 0, the bias), once each."""
         unread = () if Gemm.of(problem).beta else ("C",)
-        return float(
-            sum(
-                math.prod(one.shape) * np.dtype(one.dtype).itemsize
-                for one in self.operands(problem)
-                if one.name not in unread
-            )
-        )
+        return float(sum(traffic(operand) for operand in self.operands(problem) if operand.name not in unread))
 
 
 def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array:
@@ -193,16 +182,6 @@ def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array
         logical = strided(operand, storage, writeable=True).transpose(storage_order(operand))
         logical[...] = random_numbers(operand, gemm, random)
     return storage
-
-
-def strided(operand: Operand, storage: Array, writeable: bool = False) -> Array:
-    """The operand's logical array as a view of its storage. Raises ValueError when the storage is too short."""
-    if storage.size < operand.storage_elements:
-        raise ValueError(f"{operand.name} needs {operand.storage_elements} elements, its storage has {storage.size}")
-    strides = tuple(stride * storage.itemsize for stride in operand.strides)
-    # As words: NumPy strides no arrays of types that are not its own.
-    words = storage.view(f"u{storage.itemsize}")
-    return np.lib.stride_tricks.as_strided(words, operand.shape, strides, writeable=writeable).view(storage.dtype)
 
 
 def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> Iterator[tuple[str, Value]]:
