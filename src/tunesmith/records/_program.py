@@ -199,13 +199,13 @@ _WRITTEN: dict[type, tuple[str, tuple[str, ...]]] = {
     Launch: ("Launch", ("module", "entry", "grid", "work_group", "arguments", "shared_bytes")),
     Plan: ("Plan", ("steps", "workspace_bytes", "setup")),
 }
-"""What `Plan.text` calls each record, and which fields it gives, in this order. These words are part of keys: a class or
-a field that is renamed keeps its old name here, and a new field must be written only where it is not at its default, as
-`zeroed` is."""
+"""What `Plan.text` calls each record, and which fields it gives, in this order. These words are part of keys: a class
+or a field that is renamed keeps its old name here, and a new field must be written only where it is not at its default,
+as `zeroed` is."""
 
 
 def _text(value: object) -> str:
-    """A record as `Name(field=text, ...)`, a tuple as Python writes it, a number, a truth value or a word by its `repr`.
+    """A record as `Name(field=text, ...)`, a tuple as Python writes it, a number or a word by its `repr`.
 
     Raises TypeError for anything else: its text could change although nobody meant to change a key.
     """
