@@ -19,7 +19,7 @@ from tunesmith.bench.statistics import median_interval
 from tunesmith.devices import Found, _choice
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Outcome, Problem
-from tunesmith.session._health import HealthWatch
+from tunesmith.session.frame.health import HealthWatch
 from tunesmith.toolchains import TOOLCHAINS
 
 GPU = replace(
@@ -35,7 +35,7 @@ GPU = replace(
 )
 DEVICES = (GPU, HOST)
 
-LOGIC_CHECK = "tunesmith.session.portblas_tune.watch"
+LOGIC_CHECK = "tunesmith.session.portblas.tune.watch"
 """What launches written logic once more, in a process of its own: it would look for the device."""
 
 START, RATE = 5e-6, 2e11

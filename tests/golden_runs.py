@@ -20,7 +20,7 @@ from tunesmith.cli._app import app
 from tunesmith.models.stream_k import Room, Subject, Tile
 from tunesmith.models.stream_k_file import dump
 from tunesmith.report import portblas_outcome
-from tunesmith.session.portblas_tune import PortBlasOutcome
+from tunesmith.session.portblas.tune import PortBlasOutcome
 from tuning_runs import FAKE
 
 DEVICE = ("--device", "fake:GPU:8")
