@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from golden_cells import HOST
-from tunesmith.bench import Bench
+from tunesmith.bench import Batch, Bench
 from tunesmith.bench.statistics import median_interval
 from tunesmith.devices import Found, _choice
 from tunesmith.problems import OPERATIONS
@@ -35,7 +35,7 @@ GPU = replace(
 )
 DEVICES = (GPU, HOST)
 
-LOGIC_CHECK = "tunesmith.session.portblas.tune.watch"
+LOGIC_CHECK = "tunesmith.session.frame.run.watch"
 """What launches written logic once more, in a process of its own: it would look for the device."""
 
 START, RATE = 5e-6, 2e11
@@ -60,9 +60,9 @@ def measured(key: str, problem: Problem, spread: float = 0.002) -> Measurement:
     )
 
 
-def _run(self: Bench, groups: Sequence[Sequence[object]], racing: bool, rivals: object = ()) -> Iterator[object]:
-    for job in dict.fromkeys(job for group in groups for job in group):
-        yield job, measured(job.key, job.problem)  # type: ignore[attr-defined]
+def _run(self: Bench, batch: Batch) -> Iterator[object]:
+    for job in dict.fromkeys(job for race in batch.races for job in race.jobs):
+        yield job, measured(job.key, job.problem)
 
 
 def _interleave(self: Bench, jobs: Sequence[object]) -> list[Measurement]:

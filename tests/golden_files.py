@@ -6,18 +6,21 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import tunesmith
+from tunesmith.store import FILE_NAME
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 CELLS_FILE = GOLDEN / "cells.json"
 COMMANDS_FOLDER = GOLDEN / "commands"
 EARLIER = GOLDEN / "run_917448c"
-"""Folders of runs that this commit left: `tune`, `portblas`, `portblas_guided`."""
+"""Folders of runs that this commit left: `tune`, `portblas`, `portblas_guided`. Their stores are SQL."""
 STEP_ENDS = EARLIER / "steps.json"
 """By step of `tune`, in order: the id of the last measurement that its store had when the step ended."""
 
@@ -62,12 +65,42 @@ theirs may differ, relative."""
 ROUNDING = 1e-12
 """How much any number may: NumPy's last digit is not the same in all its versions. All else is the same to the byte."""
 
+FILES = "files.txt"
+"""What a run wrote beside its documents: names of its files have capitals, which the project's have not."""
+
+_HEADING = re.compile(r"^===([=-]) (.*)\n", flags=re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def recorded(folder: Path) -> dict[str, str]:
-    """Texts of a folder under `golden/`, by path."""
-    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """Texts of a folder under `golden/`, by path: documents as they lie there, the other files from `files.txt`."""
+    documents = {path.name: path.read_text() for path in sorted(folder.glob("*.json"))}
+    return {**documents, **unpacked(folder / FILES)}
+
+
+def record(folder: Path, texts: Mapping[str, str]) -> None:
+    """Make `folder` anew, so that `recorded` gives the texts back."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    documents = {name: text for name, text in texts.items() if _is_document(name)}
+    for name, text in documents.items():
+        (folder / name).write_text(text)
+    pack(folder / FILES, {name: text for name, text in texts.items() if name not in documents})
+
+
+def pack(path: Path, texts: Mapping[str, str]) -> None:
+    """Files as one text, each behind a line with its path, which says where no newline ends it; nothing of nothing."""
+    assert not any(map(_HEADING.search, texts.values()))
+    ends = {name: ("====", "") if text.endswith("\n") else ("===-", "\n") for name, text in texts.items()}
+    if texts:
+        path.write_bytes("".join(f"{ends[name][0]} {name}\n{texts[name]}{ends[name][1]}" for name in texts).encode())
+
+
+def unpacked(path: Path) -> dict[str, str]:
+    """The inverse of `pack`."""
+    _, *parts = _HEADING.split(path.read_bytes().decode()) if path.exists() else [""]
+    files = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return {name: text.removesuffix("\n") if mark == "-" else text for mark, name, text in files}
 
 
 def left(folder: Path) -> dict[str, str]:
@@ -84,6 +117,27 @@ def left(folder: Path) -> dict[str, str]:
         if path.suffix in ONLY_DIGESTS
     ]
     return {**texts, **({DIGESTS: "".join(digests)} if digests else {})}
+
+
+def dump_store(store: Path, to: Path) -> None:
+    """A store as the text of the statements that make it, with what marks it as one of ours."""
+    connection = sqlite3.connect(store)
+    marks = [(name, *connection.execute(f"PRAGMA {name}").fetchone()) for name in ("application_id", "user_version")]
+    lines = [*(f"PRAGMA {name} = {value};" for name, value in marks), *connection.iterdump()]
+    connection.close()
+    to.write_text("\n".join(lines) + "\n")
+
+
+def restore(earlier: Path, folder: Path) -> Path:
+    """An earlier run's folder as it was left: its store, and the files beside it."""
+    folder.mkdir(parents=True)
+    connection = sqlite3.connect(folder / FILE_NAME)
+    connection.executescript((earlier / "store.sql").read_text())
+    connection.close()
+    for name, text in unpacked(earlier / FILES).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode())
+    return folder
 
 
 def differences(command: str, made: dict[str, str], known: dict[str, str]) -> Iterator[str]:
@@ -114,7 +168,13 @@ def steady(name: str, text: str, folder: Path) -> str:
         text = text.replace(str(path), word)
     for pattern in VARYING_TEXT:
         text = re.sub(pattern, VARIES, text, flags=re.MULTILINE)
-    return text if "/" in name else json.dumps(_steady_document(json.loads(text)), indent=1) + "\n"
+    if not _is_document(name):
+        return text
+    return json.dumps(_steady_document(json.loads(text)), indent=1) + "\n"
+
+
+def _is_document(name: str) -> bool:
+    return "/" not in name and name.endswith(".json")
 
 
 def _steady_document(value: Any, key: str = "") -> Any:

@@ -20,7 +20,8 @@ from tunesmith.cli._app import app
 from tunesmith.models.stream_k import Room, Subject, Tile
 from tunesmith.models.stream_k_file import dump
 from tunesmith.report import portblas_outcome
-from tunesmith.session.portblas.tune import PortBlasOutcome
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.portblas.plan import PortBlasPlan
 from tuning_runs import FAKE
 
 DEVICE = ("--device", "fake:GPU:8")
@@ -138,7 +139,7 @@ def tuned_with_failures(folder: Path) -> None:
     invoke(folder, *select, 24, 16, 30, "--type", "Cij_Aik_Bjk_SB", name="select_near")
 
 
-def portblas_outcome_in(out: Path, guided: bool) -> PortBlasOutcome:
+def portblas_outcome_in(out: Path, guided: bool) -> Outcome[PortBlasPlan]:
     task = fake(listed=(*TILES[:: 1 if guided else 4], faulty("wrong value")), guided=guided)
     with compilers_named("BLAS"):
         return tune_like_portblas(task, out)

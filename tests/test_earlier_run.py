@@ -10,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from golden_files import EARLIER, STEP_ENDS, differences, steady
+from golden_files import EARLIER, FILES, STEP_ENDS, differences, restore, steady, unpacked
 from golden_runs import DEVICE, invoke, portblas_outcome_in
-from tuning_runs import FAKE_STEPS, results, rows
+from tuning_runs import FAKE_STEPS, rows
 
+RUNS = ("tune", "portblas", "portblas_guided")
 ENDS: dict[str, int] = json.loads(STEP_ENDS.read_text())
 
 
 @pytest.fixture
 def copied(tmp_path):
-    """A copy of the folders, to be written to."""
-    return Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+    """The folders as they were left, to be written to."""
+    for run in RUNS:
+        restore(EARLIER / run, tmp_path / run)
+    shutil.copy(EARLIER / "tuning.yaml", tmp_path)
+    return tmp_path
 
 
 def without_anchor(keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -30,10 +34,10 @@ def without_anchor(keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
 
 def changed(copied: Path, name: str) -> list[str]:
     """What differs in the tables and the logic of a run from those that were left then."""
-    now, then = (
-        {path: steady(path, text, folder) for path, text in results(folder / name).items()}
-        for folder in (copied, EARLIER)
-    )
+    left = {path: text for path, text in unpacked(EARLIER / name / FILES).items() if not path.startswith("results/")}
+    paths = (path for part in ("tables", "logic") for path in (copied / name / part).rglob("*.*"))
+    made = {str(path.relative_to(copied / name)): path.read_bytes().decode() for path in paths}
+    now, then = ({path: steady(path, text, copied) for path, text in texts.items()} for texts in (made, left))
     return list(differences(name, now, then))
 
 

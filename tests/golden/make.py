@@ -18,9 +18,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from golden_cells import CELLS
-from golden_files import CELLS_FILE, COMMANDS_FOLDER, EARLIER, STEP_ENDS, left
+from golden_files import CELLS_FILE, COMMANDS_FOLDER, EARLIER, FILES, STEP_ENDS, dump_store, left, pack, record
 from golden_runs import COMMANDS, portblas_outcome_in
-from tunesmith import session
+from tunesmith.session.frame import events
+from tunesmith.session.tune import tune
+from tunesmith.store import FILE_NAME
 from tuning_runs import FAKE
 
 
@@ -32,13 +34,9 @@ def cells() -> None:
 
 def command(name: str) -> None:
     """Documents and files of the runs of this name."""
-    folder = COMMANDS_FOLDER / name
-    shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         COMMANDS[name](Path(scratch))
-        for path, text in left(Path(scratch)).items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
+        record(COMMANDS_FOLDER / name, left(Path(scratch)))
 
 
 def earlier() -> None:
@@ -46,31 +44,41 @@ def earlier() -> None:
     shutil.rmtree(EARLIER, ignore_errors=True)
     EARLIER.mkdir()
     (EARLIER / "tuning.yaml").write_text(FAKE)
-    out, ends = EARLIER / "tune", {}
+    with tempfile.TemporaryDirectory() as scratch:
+        ends = _tuned(Path(scratch) / "tune")
+        STEP_ENDS.write_text(json.dumps(ends, indent=1) + "\n")
+        for name, guided in (("portblas", False), ("portblas_guided", True)):
+            portblas_outcome_in(Path(scratch) / name, guided)
+        for folder in sorted(Path(scratch).iterdir()):
+            (EARLIER / folder.name).mkdir()
+            _without_paths(folder / FILE_NAME)
+            dump_store(folder / FILE_NAME, EARLIER / folder.name / "store.sql")
+            kept = [path for part in ("tables", "logic", "results") for path in sorted((folder / part).rglob("*.*"))]
+            texts = {str(path.relative_to(folder)): path.read_bytes().decode() for path in kept}
+            pack(EARLIER / folder.name / FILES, texts)
+
+
+def _tuned(out: Path) -> dict[str, int]:
+    """The id of the store's last measurement at the end of each step."""
+    ends = {}
 
     def observe(event: object) -> None:
-        if isinstance(event, session.events.StepEnded):
-            with sqlite3.connect(out / "measurements.sqlite") as connection:
-                ((last,),) = connection.execute("SELECT max(id) FROM measurements")
-            ends[event.result.name] = last
+        if isinstance(event, events.StepEnded):
+            with sqlite3.connect(out / FILE_NAME) as connection:
+                ((ends[event.result.name],),) = connection.execute("SELECT max(id) FROM measurements")
 
-    session.tune(EARLIER / "tuning.yaml", out, device="fake:GPU:8", observe=observe)
-    STEP_ENDS.write_text(json.dumps(ends, indent=1) + "\n")
-    for name, guided in (("portblas", False), ("portblas_guided", True)):
-        portblas_outcome_in(EARLIER / name, guided)
-    for store in EARLIER.glob("*/measurements.sqlite"):
-        _without_paths(store)
-        shutil.rmtree(store.parent / "cache")
+    tune(EARLIER / "tuning.yaml", out, device="fake:GPU:8", observe=observe)
+    return ends
 
 
 def _without_paths(store: Path) -> None:
-    """The store without what names this machine, as small as it gets."""
-    connection = sqlite3.connect(store, isolation_level=None)
-    for row, payload in connection.execute("SELECT id, payload FROM run_events WHERE kind = 'begin'").fetchall():
-        start = {**json.loads(payload), "command": ["tunesmith"], "tuning_file": "tuning.yaml"}
-        connection.execute("UPDATE run_events SET payload = ? WHERE id = ?", (json.dumps(start, sort_keys=True), row))
-    connection.execute("PRAGMA journal_mode = DELETE")
-    connection.execute("VACUUM")
+    """Take away what names this machine."""
+    with sqlite3.connect(store) as connection:
+        begun = connection.execute("SELECT id, payload FROM run_events WHERE kind = 'begin'").fetchall()
+        for row, payload in begun:
+            start = {**json.loads(payload), "command": ["tunesmith"], "tuning_file": "tuning.yaml"}
+            changed = (json.dumps(start, sort_keys=True), row)
+            connection.execute("UPDATE run_events SET payload = ? WHERE id = ?", changed)
     connection.close()
 
 

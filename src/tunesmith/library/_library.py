@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -38,15 +39,26 @@ def load(
     """A library from one logic file, or from all of them in a folder and below.
 
     `device` is a selector or an open device to use instead of the one that the logic was made on. `launched` is told
-    of every launch. Raises UserError for files that are no logic, and for two of one problem type and device.
+    of every launch. Of several files, one that cannot be used is left out with a warning. Raises UserError where none
+    can be used, and for two of one problem type and device.
     """
     place = Path(path)
     files = logic_files(place)
     if not files:
         raise UserError(str(place), "holds no library logic", "name the output folder of `tunesmith tune`")
-    logics = [(file, Logic.load(file)) for file in files]
-    for file, logic in logics:
-        _check_configurations(file, logic)
+    logics: list[tuple[Path, Logic]] = []
+    refused: list[UserError] = []
+    for file in files:
+        try:
+            logic = Logic.load(file)
+            _check_configurations(file, logic)
+            logics.append((file, logic))
+        except UserError as error:
+            refused.append(error)
+    if not logics:
+        raise refused[0]
+    for reason in refused:
+        warnings.warn(f"{reason}; its problem type is left out", stacklevel=2)
     return Library(logics, device=device, launched=launched)
 
 

@@ -86,7 +86,8 @@ class Regret:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole library logic for one problem type on one device. `fallback` is the place of a solution."""
+    """A whole library logic for one problem type on one device. `fallback` is the place of a solution; `unfinished`
+    says what the run that wrote it had not decided yet."""
 
     origin: Origin
     problem_type: ProblemType
@@ -94,6 +95,7 @@ class Document:
     rows: tuple[Row, ...]
     fallback: int
     regret: Regret | None = None
+    unfinished: str = ""
 
     @property
     def unit(self) -> Unit:

@@ -188,16 +188,16 @@ class Plan:
         return _text(self) + (f" zeroed {self.zeroed}" if self.zeroed else "")
 
 
-_WRITTEN: dict[type, tuple[str, tuple[str, ...]]] = {
-    OperandArgument: ("OperandArgument", ("name",)),
-    WorkspaceArgument: ("WorkspaceArgument", ("offset",)),
-    ScalarArgument: ("ScalarArgument", ("value", "dtype")),
-    TensorMapArgument: ("TensorMapArgument", ("name", "dtype", "shape", "strides", "block", "swizzle", "offset")),
-    LocalArgument: ("LocalArgument", ("size",)),
-    Zero: ("Zero", ("operand", "offset", "size")),
-    Write: ("Write", ("offset", "digest")),
-    Launch: ("Launch", ("module", "entry", "grid", "work_group", "arguments", "shared_bytes")),
-    Plan: ("Plan", ("steps", "workspace_bytes", "setup")),
+_WRITTEN: dict[type, str] = {
+    OperandArgument: "OperandArgument name",
+    WorkspaceArgument: "WorkspaceArgument offset",
+    ScalarArgument: "ScalarArgument value dtype",
+    TensorMapArgument: "TensorMapArgument name dtype shape strides block swizzle offset",
+    LocalArgument: "LocalArgument size",
+    Zero: "Zero operand offset size",
+    Write: "Write offset digest",
+    Launch: "Launch module entry grid work_group arguments shared_bytes",
+    Plan: "Plan steps workspace_bytes setup",
 }
 """What `Plan.text` calls each record, and which fields it gives, in this order. These words are part of keys: a class
 or a field that is renamed keeps its old name here, and a new field must be written only where it is not at its default,
@@ -211,8 +211,8 @@ def _text(value: object) -> str:
     """
     if type(value) is tuple:
         return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
-    if form := _WRITTEN.get(type(value)):
-        name, fields = form
+    if type(value) in _WRITTEN:
+        name, *fields = _WRITTEN[type(value)].split()
         return _record(name, ((field, getattr(value, field)) for field in fields))
     if isinstance(value, LibraryCall):
         return _record(f"{value.function.capitalize()}Call", (("module", value.module), *value.parameters.items()))

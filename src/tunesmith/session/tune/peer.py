@@ -15,10 +15,10 @@ from tunesmith.devices import environment
 from tunesmith.library import Launched, Library, load
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
+from tunesmith.session.frame.outputs import CACHE
 
 from .arrays import row_major
 from .compare import Ratio, compare
-from .tuning import CACHE
 
 MOST_SETS = 64
 """Sets of arrays at most: enough to leave a cache even where the arrays are small, without filling memory."""
