@@ -8,7 +8,7 @@ import pytest
 from gpu_fakes import WORKSPACE, HostGpu, Rig, every_type, logic
 from library_fakes import normal
 from random_reference import OnGpu
-from tunesmith.library import _foreign_calls
+from tunesmith.library.gemm import _foreign_calls
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
 

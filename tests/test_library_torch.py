@@ -11,7 +11,7 @@ import pytest
 from cuda_runner import H200
 from gpu_fakes import WORKSPACE, Rig, close, every_type, expected, logic, numbers, product
 from tunesmith.kernels import KERNELS
-from tunesmith.library._launcher import _asks_for_alignment
+from tunesmith.library.launch._launcher import _asks_for_alignment
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Problem, UserError
 

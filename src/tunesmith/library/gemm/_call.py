@@ -10,10 +10,10 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tunesmith.library.arrays._matrices import Array, X, blank, matrix
 from tunesmith.problems.gemm import DATA_TYPES
 
-from ._arrays import Array, X, blank, matrix
-from ._wanted import Wanted, activation_named, added, data_types
+from ._request import Wanted, activation_named, added, data_types
 
 
 @dataclass(frozen=True)

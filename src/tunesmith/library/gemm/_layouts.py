@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from tunesmith.library.arrays._matrices import Array, Matrices, Stored, X, leading_dimension, stored
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Problem, ProblemType
 
-from ._arrays import Array, Matrices, Stored, X, leading_dimension, stored
 from ._call import Call
-from ._wanted import Wanted, is_tf32
+from ._request import Wanted, is_tf32
 
 Layout = tuple[object, ...]
 

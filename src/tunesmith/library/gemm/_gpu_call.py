@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._arrays import Matrices
+from tunesmith.library.arrays._matrices import Matrices
+from tunesmith.library.arrays._memory import Foreign, dtype_name
+
 from ._call import Call, result_shape, same_shape, scalar
-from ._memory import Foreign, dtype_name
-from ._wanted import SCALED, Wanted, activation_named, added, data_types
+from ._request import SCALED, Wanted, activation_named, added, data_types
 
 
 class Arguments(NamedTuple):

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
+from tunesmith.library.arrays._memory import current_handle, no_gradient, of_torch, selector
+from tunesmith.library.launch._launcher import ALIGNMENT, Launched
+from tunesmith.library.launch._workspaces import not_ready
+
 from ._epilogue import finished
 from ._gpu_call import Arguments, Scalars, call_of, wanted_of
-from ._launcher import ALIGNMENT, Launched
-from ._memory import current_handle, no_gradient, of_torch, selector
 from ._recipes import REMEMBERED, Addresses, Copied, Direct, Empty, Gpu, Recipe, Unfused
-from ._wanted import Told, Wanted
-from ._workspaces import not_ready
+from ._request import Told, Wanted
 
 OVER_AN_OPERAND = Copied({"out": False}, "", "out shares memory with an operand")
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tunesmith.devices.cuda import CudaDevice, Memory, RepeatedPlan
+from tunesmith.library.arrays._matrices import Matrices
+from tunesmith.library.launch._launcher import ALIGNMENT, Launched, Launcher
+from tunesmith.library.launch._workspaces import Workspaces
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
-from ._arrays import Matrices
 from ._call import Call
 from ._gpu_call import Arguments
-from ._launcher import ALIGNMENT, Launched, Launcher
-from ._wanted import Wanted
-from ._ways import Way, best_way, columns_first, leading_dimensions, misfits, problem_of
-from ._workspaces import Workspaces
+from ._layouts import Way, best_way, columns_first, leading_dimensions, misfits, problem_of
+from ._request import Wanted
 
 REMEMBERED = 4096
 """Layouts whose recipes are kept."""

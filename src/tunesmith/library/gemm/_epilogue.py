@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tunesmith.library.arrays._matrices import Array
 from tunesmith.problems.gemm import DATA_TYPES
 
-from ._arrays import Array
 from ._call import Call
-from ._wanted import Wanted
+from ._request import Wanted
 
 
 def _relu(x: Array) -> Array:

@@ -12,14 +12,14 @@ from tunesmith.devices import Buffer as Memory
 from tunesmith.devices import Device, LaunchError, Program
 from tunesmith.devices.cuda import CudaDevice, Mark, Repeated
 from tunesmith.kernels.random import COUNT, changed, groups, start_argument
+from tunesmith.library.arrays._memory import Stream
 from tunesmith.problems.random import RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
 
-from ._memory import Stream
-from ._random_buffers import Buffer
-from ._random_position import Position
-from ._random_programs import Programs, family_on, programs_of, refuse
-from ._random_settings import Settings, Shapes
+from ._buffers import Buffer
+from ._position import Position
+from ._programs import Programs, family_on, programs_of, refuse
+from ._settings import Settings, Shapes
 
 REMEMBERED = 256
 """Requests whose plans are kept."""

@@ -15,21 +15,21 @@ import numpy as np
 from tunesmith.devices import Device
 from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
+from tunesmith.library.arrays._matrices import Array, blank
+from tunesmith.library.arrays._memory import as_tensor, dtype_name, host_array, on_gpu, torch_of
+from tunesmith.library.gemm._call import Call, checked
+from tunesmith.library.gemm._epilogue import finish
+from tunesmith.library.gemm._foreign_calls import ForeignCalls
+from tunesmith.library.gemm._gpu_call import arguments
+from tunesmith.library.gemm._layouts import Layout, Way, best_way, bound, layout, take
+from tunesmith.library.gemm._recipes import Gpu, unfused, unserved
+from tunesmith.library.gemm._request import Told
+from tunesmith.library.gemm._torch_calls import TorchCalls
+from tunesmith.library.launch._launcher import REMEMBERED, Launched, Launcher
 from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError
 
-from ._arrays import Array, blank
-from ._call import Call, checked
 from ._device import no_two_alike, open_for, open_gpu
-from ._epilogue import finish
-from ._foreign_calls import ForeignCalls
-from ._gpu_call import arguments
-from ._launcher import REMEMBERED, Launched, Launcher
-from ._memory import as_tensor, dtype_name, host_array, on_gpu, torch_of
-from ._recipes import Gpu, unfused, unserved
-from ._torch_calls import TorchCalls
-from ._wanted import Told
-from ._ways import Layout, Way, best_way, bound, layout, take
 
 
 def load(

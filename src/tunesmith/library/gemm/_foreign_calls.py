@@ -7,15 +7,15 @@ from threading import RLock
 from typing import Any
 
 from tunesmith.devices.cuda import CudaDevice, Mark
+from tunesmith.library.arrays._dlpack import imported
+from tunesmith.library.arrays._memory import Foreign, foreign, stream_of
+from tunesmith.library.launch._launcher import ALIGNMENT, Launched
+from tunesmith.library.launch._workspaces import not_ready
 from tunesmith.records import UserError
 
-from ._dlpack import imported
 from ._gpu_call import Arguments, Scalars, call_of, wanted_of
-from ._launcher import ALIGNMENT, Launched
-from ._memory import Foreign, foreign, stream_of
 from ._recipes import REMEMBERED, Addresses, Copied, Direct, Gpu, Recipe, Unfused, addresses_of
-from ._wanted import Wanted
-from ._workspaces import not_ready
+from ._request import Wanted
 
 DEFAULT_STREAM = 1
 """CUDA's default stream by its name in the driver."""

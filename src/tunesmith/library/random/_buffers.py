@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problems.random import DTYPES, WIDTHS
-
-from ._memory import (
+from tunesmith.library.arrays._memory import (
     UNKNOWN_TO_NUMPY,
     Stream,
     contiguous,
@@ -23,6 +21,7 @@ from ._memory import (
     torch_name,
     torch_of,
 )
+from tunesmith.problems.random import DTYPES, WIDTHS
 
 SIGNED = {"int8": "unsigned_char", "int16": "unsigned_short", "int32": "unsigned_int", "int64": "unsigned_long_long"}
 """Signed integers get the bits of unsigned ones: all of their range, too."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tunesmith.devices import Buffer, Device, Prepared, Program
 from tunesmith.kernels import KERNELS, Kernel
+from tunesmith.library.arrays._matrices import Stored
 from tunesmith.logic import Choice, Logic
 from tunesmith.records import (
     Binary,
@@ -28,7 +29,6 @@ from tunesmith.records import (
 )
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
-from ._arrays import Stored
 from ._stream_k import StreamK
 
 REMEMBERED = 1024
