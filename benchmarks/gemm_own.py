@@ -16,11 +16,11 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.protocol import Final, Phases
 from tunesmith.records import Estimate, Outcome, Problem, Solution, UserError, solution_names
-from tunesmith.session import events
-from tunesmith.session._file import policy_of, ready
-from tunesmith.session._judge import FamilyJudge
-from tunesmith.session._recorded import Ledger, RecordedMeasure
-from tunesmith.session._run import CACHE
+from tunesmith.session.frame import events
+from tunesmith.session.frame.measure import Ledger, RecordedMeasure
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune.file import policy_of, ready
+from tunesmith.session.tune.tuning import CACHE
 from tunesmith.store import FILE_NAME, Entry, Store
 
 EXPLORED = "exhaustive"

@@ -27,9 +27,9 @@ from tunesmith.bench import Bench
 from tunesmith.protocol import Benchmark, Fork, Phases, Table, run
 from tunesmith.records import Configuration, Estimate, Problem, thaw
 from tunesmith.report import ProgressReport
-from tunesmith.session._file import device_for, policy_of, read
-from tunesmith.session._judge import FamilyJudge
-from tunesmith.session._recorded import Ledger, RecordedMeasure
+from tunesmith.session.frame.measure import Ledger, RecordedMeasure
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune.file import device_for, policy_of, read
 from tunesmith.store import Store
 
 HERE = Path(__file__).parent

@@ -31,7 +31,7 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Outcome, Value, thaw
 from tunesmith.search import STRATEGIES, Listed, Search, Strategy
 from tunesmith.search.surrogate import Surrogate
-from tunesmith.session._guided import BATCH, count_of
+from tunesmith.session.portblas.guided import BATCH, count_of
 from tunesmith.store import FILE_NAME, FULL, Entry, Store
 
 TIMES = ("seconds", "low", "high", "samples")

@@ -30,8 +30,8 @@ from tunesmith.problems.random import GENERATORS
 from tunesmith.random import Generator
 from tunesmith.records import UserError
 from tunesmith.report import ProgressReport
-from tunesmith.session import random_outputs
-from tunesmith.session.random_tune import RandomTask, tune_random
+from tunesmith.session.random import outputs as random_outputs
+from tunesmith.session.random.tune import RandomTask, tune_random
 
 PAIRS = (
     ("uniform", "float"),

@@ -31,7 +31,7 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem
 from tunesmith.report import ProgressReport
 from tunesmith.report._table import table, titled
-from tunesmith.session import Outcome, tune
+from tunesmith.session.tune import Outcome, tune
 from tunesmith.store import FILE_NAME, Entry, Run, Store
 
 HERE = Path(__file__).parent

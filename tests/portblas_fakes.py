@@ -12,9 +12,9 @@ from tunesmith.devices import choose
 from tunesmith.formats.portblas import Config, Mode
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Target
-from tunesmith.session import events
-from tunesmith.session.portblas_task import PortBlasTask
-from tunesmith.session.portblas_tune import PortBlasOutcome, tune_portblas
+from tunesmith.session.frame import events
+from tunesmith.session.portblas.task import PortBlasTask
+from tunesmith.session.portblas.tune import PortBlasOutcome, tune_portblas
 
 DEFAULT = KERNELS["FakeGemm"].space(PortBlasTask("nn", 1, 1, 1, 1, 1).kind("nn")).defaults
 TILES = tuple(

@@ -13,7 +13,6 @@ import pytest
 
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, STENCIL, edited, type_of
-from tunesmith import session
 from tunesmith.devices import Found, _choice
 from tunesmith.kernels import KERNELS, OPEN, family_for, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
@@ -29,7 +28,8 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.session._file import ready
+from tunesmith.session import tune as session
+from tunesmith.session.tune.file import ready
 
 FAMILY = CustomCudaKernel()
 POCL = dataclasses.replace(H200, api="OpenCL", selector="OpenCL:0:0", name="a CPU", kind="CPU")

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from cuda_runner import H200
-from tunesmith import session
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm_list import read_gemm_list
 from tunesmith.protocol import Fork
 from tunesmith.records import Problem
-from tunesmith.session import GroupPlan
-from tunesmith.session._file import read
-from tunesmith.session._judge import FamilyJudge
+from tunesmith.session import tune as session
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune import GroupPlan
+from tunesmith.session.tune.file import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FILES = sorted(EXAMPLES.glob("h200_*.yaml"))
@@ -34,7 +34,7 @@ def planned(request) -> session.Plan:
 def plan_of(path: Path) -> session.Plan:
     """`tunesmith plan`, as if the device were there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("tunesmith.session._file"), "choose", lambda *_, **__: H200)
+        patch.setattr(importlib.import_module("tunesmith.session.tune.file"), "choose", lambda *_, **__: H200)
         return session.plan(path, calibrate=False)
 
 

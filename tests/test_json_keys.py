@@ -13,7 +13,6 @@ from portblas_fakes import fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
 from stream_k_fakes import calibration
-from tunesmith import session
 from tunesmith.cli import calibrate as calibrate_commands
 from tunesmith.cli import portblas as portblas_commands
 from tunesmith.cli import random as random_commands
@@ -38,18 +37,20 @@ from tunesmith.report import (
     stream_k,
     stream_k_sweep,
 )
-from tunesmith.session import Comparison, Ratio
-from tunesmith.session.portblas_generate import generate
-from tunesmith.session.portblas_sets import listed_sets
-from tunesmith.session.portblas_tune import PortBlasOutcome
-from tunesmith.session.random_compile import CompileOutcome, Program
-from tunesmith.session.random_tune import RandomOutcome
-from tunesmith.session.stream_k_calibrate import CalibrationOutcome
-from tunesmith.session.stream_k_explain import ExplainTask, explain_stream_k
-from tunesmith.session.stream_k_kernels import TileFilter
-from tunesmith.session.stream_k_refit import Refit
-from tunesmith.session.stream_k_sweep import SweepOutcome
-from tunesmith.session.stream_k_swept import Swept
+from tunesmith.session import tune as session
+from tunesmith.session.portblas.generate import generate
+from tunesmith.session.portblas.sets import listed_sets
+from tunesmith.session.portblas.tune import PortBlasOutcome
+from tunesmith.session.random.compile import CompileOutcome, Program
+from tunesmith.session.random.tune import RandomOutcome
+from tunesmith.session.stream_k.calibrate import CalibrationOutcome
+from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
+from tunesmith.session.stream_k.kernels import TileFilter
+from tunesmith.session.stream_k.refit import Refit
+from tunesmith.session.stream_k.sweep import SweepOutcome
+from tunesmith.session.stream_k.swept import Swept
+from tunesmith.session.tune import Comparison
+from tunesmith.session.tune.compare import Ratio
 from tuning_runs import fake_file
 
 COMMANDS = (

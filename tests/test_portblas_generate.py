@@ -15,8 +15,8 @@ from tunesmith.cli import _app
 from tunesmith.formats.portblas import Mode
 from tunesmith.formats.portblas_lines import FIRST_LINE
 from tunesmith.records import Configuration, UserError
-from tunesmith.session import portblas_generate
-from tunesmith.session.portblas_generate import MARK, Generated, generate
+from tunesmith.session.portblas import generate as portblas_generate
+from tunesmith.session.portblas.generate import MARK, Generated, generate
 
 TWO = {"local": [{**LOCAL, "vectorization_size": [1, 2]}], "naive": [{"cache_line_size": [64]}]}
 SAME = {"non_local": [{**NON_LOCAL, "vectorization_size": [1]}]}

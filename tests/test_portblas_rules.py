@@ -18,8 +18,8 @@ from tunesmith.records import (
     CompiledFacts,
     Configuration,
 )
-from tunesmith.session._file import derived_names
-from tunesmith.session._judge import FamilyJudge
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune.file import derived_names
 
 # --- what is legal ----------------------------------------------------------------------------------------------------
 

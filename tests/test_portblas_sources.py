@@ -24,7 +24,7 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.session.portblas_generate import MARK, generate
+from tunesmith.session.portblas.generate import MARK, generate
 
 ENTRIES = ("gemm_nn", "gemm_tn", "gemm_nt", "gemm_tt")
 SETS = [one.name for one in list_sets() if one.shipped]

@@ -11,7 +11,7 @@ from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import UserError
-from tunesmith.session.portblas_task import PortBlasTask, own_set
+from tunesmith.session.portblas.task import PortBlasTask, own_set
 
 
 @pytest.mark.parametrize(

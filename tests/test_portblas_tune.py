@@ -23,11 +23,12 @@ from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Measurement, Outcome, UserError
 from tunesmith.report import portblas_outcome as report
-from tunesmith.session import _portblas_tuner, events
-from tunesmith.session._arrays import row_major
-from tunesmith.session._guided import count_of
-from tunesmith.session.portblas_task import PortBlasTask
-from tunesmith.session.portblas_tune import Kind, PortBlasOutcome, tune_portblas
+from tunesmith.session.frame import events
+from tunesmith.session.portblas import tuner as _portblas_tuner
+from tunesmith.session.portblas.guided import count_of
+from tunesmith.session.portblas.task import PortBlasTask
+from tunesmith.session.portblas.tune import Kind, PortBlasOutcome, tune_portblas
+from tunesmith.session.tune.arrays import row_major
 from tunesmith.store import RunState, Store
 
 SMALL = {

@@ -14,7 +14,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.protocol import Benchmark, Phase, StepResult
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, Solution
 from tunesmith.report import ProgressReport
-from tunesmith.session import events
+from tunesmith.session.frame import events
 
 KIND = gemm_type()
 PROBLEM = Problem(KIND, (64, 64, 64))

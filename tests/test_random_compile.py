@@ -23,10 +23,10 @@ from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
 from tunesmith.records import Binary, LaunchShape, Measurement, UserError
 from tunesmith.report import CompilingReport, random_compiled
-from tunesmith.session import events
-from tunesmith.session.random_compile import CompileOutcome, compile_random
-from tunesmith.session.random_task import RandomTask, configuration_of
-from tunesmith.session.random_tune import POLICY, tune_random
+from tunesmith.session.frame import events
+from tunesmith.session.random.compile import CompileOutcome, compile_random
+from tunesmith.session.random.task import RandomTask, configuration_of
+from tunesmith.session.random.tune import POLICY, tune_random
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.nvrtc import NvrtcToolchain
 

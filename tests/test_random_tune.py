@@ -11,17 +11,17 @@ import pytest
 import tunesmith.random
 from described import EXAMPLES
 from opencl_runner import opencl_device
-from tunesmith import session
 from tunesmith.devices.fake import fake_target
 from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
 from tunesmith.logic.random_table import read_table
 from tunesmith.records import LaunchShape, UserError, architecture_name
-from tunesmith.session import random_outputs
-from tunesmith.session._health import HealthWatch
-from tunesmith.session._random_space import Matrix, matrix_for
-from tunesmith.session.random_task import RandomTask
-from tunesmith.session.random_tune import tune_random
+from tunesmith.session import tune as session
+from tunesmith.session.frame.health import HealthWatch
+from tunesmith.session.random import outputs as random_outputs
+from tunesmith.session.random.space import Matrix, matrix_for
+from tunesmith.session.random.task import RandomTask
+from tunesmith.session.random.tune import tune_random
 
 GPU = replace(fake_target(), compute_units=132)
 

@@ -11,9 +11,11 @@ from tunesmith.bench import Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem
-from tunesmith.session import _run, events, tune
-from tunesmith.session._judge import FamilyJudge
-from tunesmith.session._recorded import Ledger, RecordedMeasure
+from tunesmith.session.frame import events
+from tunesmith.session.frame.measure import Ledger, RecordedMeasure
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune import tune
+from tunesmith.session.tune import tuning as _run
 from tunesmith.store import Store
 from tuning_runs import fake_file
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tunesmith import session
 from tunesmith.bench import Policy
 from tunesmith.logic import Logic, read_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import GlobalParameters
 from tunesmith.records import Outcome, UserError
-from tunesmith.session import events
+from tunesmith.session import tune as session
+from tunesmith.session.frame import events
 from tunesmith.store import RunState, Store
 from tuning_runs import FAKE, FAKE_STEPS, fake_file, rows
 

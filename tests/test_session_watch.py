@@ -12,14 +12,15 @@ import pytest
 
 import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
-from tunesmith import session
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, Named, Row, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
-from tunesmith.session import _run, watcher
-from tunesmith.session._watch import watch
-from tunesmith.session.watcher import watched
+from tunesmith.session import tune as session
+from tunesmith.session.frame import logic_check_process as watcher
+from tunesmith.session.frame.logic_check import watch
+from tunesmith.session.frame.logic_check_process import watched
+from tunesmith.session.tune import tuning as _run
 from tuning_runs import fake_file
 
 TYPES = [

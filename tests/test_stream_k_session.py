@@ -20,10 +20,11 @@ from tunesmith.models.stream_k import Mode, Room, Subject, Tile, Work, calibrati
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
-from tunesmith.session import stream_k_calibrate, stream_k_explain
-from tunesmith.session.stream_k_calibrate import CalibrationTask, calibrate_stream_k, runs_folder
-from tunesmith.session.stream_k_explain import ExplainTask, explain_stream_k
-from tunesmith.session.stream_k_kernels import TileFilter, asked, type_named
+from tunesmith.session.stream_k import calibrate as stream_k_calibrate
+from tunesmith.session.stream_k import explain as stream_k_explain
+from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
+from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
+from tunesmith.session.stream_k.kernels import TileFilter, asked, type_named
 from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)

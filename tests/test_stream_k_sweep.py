@@ -23,14 +23,15 @@ from tunesmith.models.stream_k_launch import GRID
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError
-from tunesmith.session import events, stream_k_sweep
-from tunesmith.session._run import STORE
-from tunesmith.session.stream_k_choices import as_launched, log_spaced, sweep_of, whole_tiles
-from tunesmith.session.stream_k_kernels import TileFilter, asked, is_capped, room_of
-from tunesmith.session.stream_k_plans import Planner
-from tunesmith.session.stream_k_refit import refit
-from tunesmith.session.stream_k_sweep import SweepTask, sweep_stream_k
-from tunesmith.session.stream_k_swept import COLUMNS, Swept, as_csv, misses, scores
+from tunesmith.session.frame import events
+from tunesmith.session.stream_k import sweep as stream_k_sweep
+from tunesmith.session.stream_k.choices import as_launched, log_spaced, sweep_of, whole_tiles
+from tunesmith.session.stream_k.kernels import TileFilter, asked, is_capped, room_of
+from tunesmith.session.stream_k.planned import Planner
+from tunesmith.session.stream_k.refit import refit
+from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
+from tunesmith.session.stream_k.swept import COLUMNS, Swept, as_csv, misses, scores
+from tunesmith.session.tune.tuning import STORE
 from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)

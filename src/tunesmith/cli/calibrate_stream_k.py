@@ -9,8 +9,8 @@ import typer
 
 from tunesmith.report import ProgressReport
 from tunesmith.report import stream_k as report
-from tunesmith.session.stream_k_calibrate import CalibrationTask, calibrate_stream_k, runs_folder
-from tunesmith.session.stream_k_kernels import TileFilter
+from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
+from tunesmith.session.stream_k.kernels import TileFilter
 
 from ._output import Device, Json, messages
 from ._runs import ended, stoppable

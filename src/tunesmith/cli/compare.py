@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session import compare_with_numpy
+from tunesmith.session.tune import compare_with_numpy
 
 from ._output import Json, console, print_json
 

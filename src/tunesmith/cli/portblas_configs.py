@@ -8,7 +8,7 @@ import typer
 
 from tunesmith.formats.portblas import Mode
 from tunesmith.report import portblas_lists as report
-from tunesmith.session.portblas_sets import listed_sets
+from tunesmith.session.portblas.sets import listed_sets
 
 from ._output import Json, console, print_json
 from .portblas_generate import Folders

@@ -11,7 +11,7 @@ import typer
 from tunesmith.formats.portblas import Mode
 from tunesmith.records import UserError
 from tunesmith.report import portblas_lists as report
-from tunesmith.session.portblas_generate import generate as generate_files
+from tunesmith.session.portblas.generate import generate as generate_files
 
 from ._output import Json, console, messages, print_json
 

@@ -10,8 +10,8 @@ import typer
 from tunesmith.records import UserError
 from tunesmith.report import ProgressReport
 from tunesmith.report import portblas_outcome as report
-from tunesmith.session.portblas_task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
-from tunesmith.session.portblas_tune import tune_portblas
+from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
+from tunesmith.session.portblas.tune import tune_portblas
 
 from ._output import Device, Json, messages
 from ._runs import ended, stoppable

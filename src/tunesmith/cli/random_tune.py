@@ -12,10 +12,10 @@ import typer
 from tunesmith.records import UserError
 from tunesmith.report import CompilingReport, ProgressReport, random_compiled
 from tunesmith.report import random_outcome as report
-from tunesmith.session import random_outputs
-from tunesmith.session.random_compile import compile_random
-from tunesmith.session.random_task import RandomTask
-from tunesmith.session.random_tune import tune_random
+from tunesmith.session.random import outputs as random_outputs
+from tunesmith.session.random.compile import compile_random
+from tunesmith.session.random.task import RandomTask
+from tunesmith.session.random.tune import tune_random
 
 from ._output import Device, Json, messages
 from ._runs import ended, stoppable

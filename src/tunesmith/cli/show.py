@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session import Summary, summarise
+from tunesmith.session.tune import Summary, summarise
 
 from ._output import Json, console, print_json
 

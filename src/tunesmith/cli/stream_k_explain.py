@@ -11,8 +11,8 @@ import typer
 from tunesmith.records import UserError
 from tunesmith.report import ProgressReport
 from tunesmith.report import stream_k as report
-from tunesmith.session.stream_k_explain import ExplainTask, explain_stream_k
-from tunesmith.session.stream_k_kernels import TileFilter
+from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
+from tunesmith.session.stream_k.kernels import TileFilter
 
 from ._output import Device, Json, console, messages, print_json
 from .select import sizes_of

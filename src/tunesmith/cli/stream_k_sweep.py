@@ -10,9 +10,9 @@ import typer
 from tunesmith.logic import write_atomically
 from tunesmith.report import ProgressReport
 from tunesmith.report import stream_k_sweep as report
-from tunesmith.session.stream_k_choices import GRIDS
-from tunesmith.session.stream_k_kernels import TileFilter
-from tunesmith.session.stream_k_sweep import TABLE, SweepOutcome, SweepTask, sweep_stream_k
+from tunesmith.session.stream_k.choices import GRIDS
+from tunesmith.session.stream_k.kernels import TileFilter
+from tunesmith.session.stream_k.sweep import TABLE, SweepOutcome, SweepTask, sweep_stream_k
 
 from ._output import Device, Json, messages
 from ._runs import ended, stoppable

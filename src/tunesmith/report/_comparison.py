@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session import Comparison
+from tunesmith.session.tune import Comparison
 
 from . import _text
 from ._table import table, titled

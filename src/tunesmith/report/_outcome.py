@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 
 from tunesmith.logic import Logic
-from tunesmith.session import Outcome
+from tunesmith.session.tune import Outcome
 
 from . import _text
 from ._table import table, titled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session import Plan
+from tunesmith.session.tune import Plan
 
 from . import _text
 from ._table import table, titled

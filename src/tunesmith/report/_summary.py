@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from tunesmith.logic import Sheet
-from tunesmith.session import Summary
+from tunesmith.session.tune import Summary
 from tunesmith.store import Failure, StepRecord
 
 from . import _text

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tunesmith.bench import Compiled
-from tunesmith.session import events
+from tunesmith.session.frame import events
 
 from .progress import QUIET_SECONDS
 

@@ -10,7 +10,7 @@ from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Sheet
 from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
-from tunesmith.session import Comparison, GroupPlan, Outcome, Plan, Summary
+from tunesmith.session.tune import Comparison, GroupPlan, Outcome, Plan, Summary
 from tunesmith.store import RunState, StepRecord
 
 Document = dict[str, Any]

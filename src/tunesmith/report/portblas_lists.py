@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session.portblas_generate import Generated
-from tunesmith.session.portblas_sets import ListedSet
+from tunesmith.session.portblas.generate import Generated
+from tunesmith.session.portblas.sets import ListedSet
 
 from ._table import table, titled
 

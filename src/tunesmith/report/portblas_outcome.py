@@ -9,7 +9,7 @@ from dataclasses import asdict
 from rich.console import Group, RenderableType
 
 from tunesmith.records import thaw
-from tunesmith.session.portblas_tune import Kind, PortBlasOutcome, Row, Tuned
+from tunesmith.session.portblas.tune import Kind, PortBlasOutcome, Row, Tuned
 from tunesmith.store import RunState
 
 from . import _text

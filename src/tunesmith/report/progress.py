@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tunesmith.bench import Compiled, WorkerLost
 from tunesmith.records import Estimate, Outcome, Solution, value_text
-from tunesmith.session import events
+from tunesmith.session.frame import events
 
 from . import _text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Group, RenderableType
 
 from tunesmith.records import CompiledFacts
-from tunesmith.session.random_compile import CompileOutcome, Program
+from tunesmith.session.random.compile import CompileOutcome, Program
 
 from . import _text
 from ._table import table, titled

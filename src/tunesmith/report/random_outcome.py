@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session.random_tune import RandomOutcome
+from tunesmith.session.random.tune import RandomOutcome
 
 from . import _text
 from ._table import table, titled

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 
 from tunesmith.models.stream_k import COSTS, Calibration, Decision, Mode
-from tunesmith.session.stream_k_calibrate import CalibrationOutcome
-from tunesmith.session.stream_k_explain import Explanation, Line
+from tunesmith.session.stream_k.calibrate import CalibrationOutcome
+from tunesmith.session.stream_k.explain import Explanation, Line
 
 from . import _text
 from ._table import table, titled

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tunesmith.models.stream_k import Choice, Decision, Mode, Work
-from tunesmith.session.stream_k_sweep import SweepOutcome
-from tunesmith.session.stream_k_swept import Swept
+from tunesmith.session.stream_k.sweep import SweepOutcome
+from tunesmith.session.stream_k.swept import Swept
 
 from . import _text
 from ._templates import template

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 
 from tunesmith.models.stream_k import Choice, Decision, Mode, Work
-from tunesmith.session.stream_k_refit import Refit
-from tunesmith.session.stream_k_sweep import SweepOutcome
-from tunesmith.session.stream_k_swept import Swept, misses, scores
+from tunesmith.session.stream_k.refit import Refit
+from tunesmith.session.stream_k.sweep import SweepOutcome
+from tunesmith.session.stream_k.swept import Swept, misses, scores
 
 from . import _text
 from ._table import table, titled

@@ -1,0 +1,1 @@
+"""A run: one command's work in one folder."""

@@ -1,0 +1,74 @@
+"""The protocol's questions about a configuration, answered by the kernel family that would build it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tunesmith.devices import APIS
+from tunesmith.kernels import Kernel, family_for
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
+from tunesmith.session.stream_k.open import OpenGrids, is_open, with_a_grid
+
+
+class FamilyJudge:
+    """Legality, derived values and identity of configurations of one problem type on one target.
+
+    Everything is asked of the family, which alone knows what is legal, and remembered: the protocol asks the same of
+    many lineages.
+    """
+
+    def __init__(self, problem_type: ProblemType, target: Target, grids: OpenGrids | None = None) -> None:
+        self.problem_type, self.target = problem_type, target
+        self._grids = grids or OpenGrids(target)
+        self._operation = OPERATIONS[problem_type.operation]
+        self.rejections = lru_cache(maxsize=None)(self._rejections)
+        self.rejections_for = lru_cache(maxsize=None)(self._rejections_for)
+        self.identity = lru_cache(maxsize=None)(self._identity)
+
+    def family(self, config: Configuration) -> Kernel:
+        return family_for(self.problem_type.operation, config)
+
+    def solution(self, config: Configuration) -> Solution:
+        """The solution that a configuration means: without the parameters that its family does not have."""
+        family = self.family(config)
+        known = [parameter.name for parameter in family.space(self.problem_type, self.target)]
+        return Solution(self.problem_type, family.name, config.only(known))
+
+    def launched(self, config: Configuration, problem: Problem) -> Solution:
+        """The solution that a configuration means for a problem, with nothing left open (`StreamKGrid: -1`)."""
+        return self._grids.decided(self.solution(config), problem)
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        try:
+            return self.family(config).derived(config)
+        except LookupError:
+            return {}
+
+    def work(self, problem: Problem) -> float:
+        return self._operation.work(problem)
+
+    def guess(self, config: Configuration, problem: Problem) -> float:
+        """Seconds that the family expects, infinite where it expects nothing: only to order candidates."""
+        guessed = self.family(config).guess(self.launched(config, problem).configuration, problem, self.target)
+        return math.inf if guessed is None else guessed
+
+    def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
+        try:
+            language = self.family(config).language
+        except LookupError as error:
+            return (Rejection("no such kernel", str(error)),)
+        if language not in APIS[self.target.api].languages:
+            return (Rejection("language", f"{self.target.name} is reached through {self.target.api}, not {language}"),)
+        return tuple(self.family(config).rejections(with_a_grid(config), self.problem_type, self.target))
+
+    def _rejections_for(self, config: Configuration, problem: Problem) -> tuple[Rejection, ...]:
+        family, own = self.family(config), self.launched(config, problem)
+        illegal = family.rejections(own.configuration, self.problem_type, self.target) if is_open(config) else ()
+        return (*illegal, *family.rejections_for(own.configuration, problem, self.target))
+
+    def _identity(self, config: Configuration) -> str:
+        solution = self.solution(config)
+        return self.family(config).identity(solution)

@@ -1,0 +1,1 @@
+"""Tuning with portBLAS's parameters, and making its lists and sources."""

@@ -1,0 +1,1 @@
+"""Launch shapes of random generators."""

@@ -1,0 +1,136 @@
+"""Compiling what a tuning of generators would need, for a device that is not there: nothing is launched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunesmith.bench import Bench, Compilation
+from tunesmith.devices import absent_target
+from tunesmith.problems.random import Generator
+from tunesmith.records import (
+    Binary,
+    CompiledFacts,
+    Configuration,
+    LaunchShape,
+    Measurement,
+    Module,
+    ProblemType,
+    Rejection,
+    Target,
+)
+from tunesmith.session.frame import events
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune.tuning import CACHE
+from tunesmith.toolchains import TOOLCHAINS
+
+from .task import RandomTask, configuration_of, default_shape, family_on, plain_name
+from .tune import POLICY
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A generator's program for a distribution, a type and a block size: what came of it.
+
+    Grid sizes are not compiled in. With a `rejection` it was not compiled, or is useless as it came out; `failure` says
+    why the compiler gave none. `found`: an earlier run had compiled it.
+    """
+
+    generator: str
+    name: str
+    facts: tuple[CompiledFacts, ...] = ()
+    rejection: Rejection | None = None
+    failure: Measurement | None = None
+    found: bool = False
+
+
+@dataclass
+class CompileOutcome:
+    """What compiling came to. `folder` holds the binaries, `compiler` made them."""
+
+    target: Target
+    folder: Path
+    compiler: str
+    programs: list[Program] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> list[Program]:
+        return [program for program in self.programs if program.failure]
+
+
+def compile_random(
+    task: RandomTask, folder: Path, architecture: str, *, observe: events.Observer = events.nobody
+) -> CompileOutcome:
+    """Compile every program of a task for an architecture, on all cores, into the cache of the run folder `folder`.
+
+    A program depends on generator, distribution, type and block size, and its binary on compiler and architecture
+    beside: so a later `tune_random` there finds all of them, whatever its device's compute units and memory are.
+    Raises UserError for a task that means nothing and for an architecture that cannot be compiled for.
+    """
+    task.check()
+    target = absent_target(architecture)
+    wanted = list(_wanted(task, target))
+    outcome = CompileOutcome(target, folder / CACHE, TOOLCHAINS[family_on(target).language].version(target))
+    modules = {module.digest(): module for one in wanted for module in one.modules}
+    observe(events.CompilingBegan(target, outcome.compiler, len(modules)))
+    began = time.monotonic()
+    with Bench(target, POLICY, folder / CACHE, observe) as bench:
+        made = {one.module.digest(): one for one in bench.compile(list(modules.values()))}
+    outcome.programs = [one.program(target, made) for one in wanted]
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A block size of a problem type: a configuration that has it, or why none may."""
+
+    generator: Generator
+    name: str
+    kind: ProblemType
+    configuration: Configuration
+    modules: tuple[Module, ...]
+    rejection: Rejection | None
+
+    def program(self, target: Target, made: dict[str, Compilation]) -> Program:
+        mine = [made[module.digest()] for module in self.modules]
+        results = [one.made for one in mine]
+        failure = next((one for one in results if isinstance(one, Measurement)), None)
+        facts = tuple(fact for one in results if isinstance(one, Binary) for fact in one.facts)
+        useless = next(family_on(target).rejections_compiled(self.configuration, facts, target), None)
+        return Program(
+            self.generator.name,
+            self.name,
+            facts,
+            self.rejection or (None if failure else useless),
+            failure,
+            bool(mine) and all(one.found for one in mine),
+        )
+
+
+def _wanted(task: RandomTask, target: Target) -> Iterator[_Wanted]:
+    family = family_on(target)
+    for generator, problems in task.problems(target).items():
+        shapes = dict.fromkeys((default_shape(generator), *task.matrix(generator, target).shapes()))
+        for kind in problems:
+            judge = FamilyJudge(kind, target)
+            for block in sorted({shape.block for shape in shapes}):
+                mine = [shape for shape in shapes if shape.block == block and task.wants(kind, shape)]
+                if not mine:
+                    continue
+                config, rejection = _first_legal(judge, kind, mine, target)
+                own = judge.solution(config).configuration
+                modules = () if rejection else family.modules(own, kind)
+                yield _Wanted(generator, f"{plain_name(kind)}_t{block}", kind, own, modules, rejection)
+
+
+def _first_legal(
+    judge: FamilyJudge, kind: ProblemType, shapes: list[LaunchShape], target: Target
+) -> tuple[Configuration, Rejection | None]:
+    """A configuration with one of these grids, and if none is legal why the first is not."""
+    configs = [configuration_of(kind, shape, target) for shape in shapes]
+    legal = next((config for config in configs if not judge.rejections(config)), None)
+    return (legal, None) if legal else (configs[0], judge.rejections(configs[0])[0])

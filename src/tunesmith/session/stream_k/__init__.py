@@ -1,0 +1,1 @@
+"""Calibrating, sweeping and explaining stream-K."""

@@ -1,0 +1,187 @@
+"""Why stream-K is launched as it is: what the models say of one product, what was considered, and what it takes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tunesmith.bench import Bench
+from tunesmith.devices import choose
+from tunesmith.models.stream_k import (
+    Calibrated,
+    Calibration,
+    Calibrations,
+    Choice,
+    Decision,
+    Model,
+    Portable,
+    Published,
+    Room,
+    Tile,
+    Work,
+    data_type_of,
+)
+from tunesmith.models.stream_k_file import read
+from tunesmith.models.stream_k_override import Override
+from tunesmith.protocol import Cell
+from tunesmith.records import Estimate, Target, UserError
+from tunesmith.session.frame import events
+from tunesmith.session.frame.measure import Ledger, RecordedMeasure
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.tune.tuning import CACHE, STORE
+from tunesmith.store import Store
+
+from .calibrate import POLICY
+from .kernels import StreamKernel, TileFilter, asked, is_capped, languages, model_parts, type_named
+
+CHOSEN, OVERRIDDEN, PREDICTED, CONSIDERED = "chosen", "overridden", "predicted", "considered"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainTask:
+    """Sizes M, N, batch, K; a tile; and where the answer is for: a device, the one of a calibration file, or just so
+    many compute units with so many work-groups each. `type` is a data type or a problem type's name."""
+
+    sizes: tuple[int, int, int, int]
+    tile: TileFilter
+    type: str = "s"
+    calibration: Path | None = None
+    device: str | None = None
+    compute_units: int | None = None
+    occupancy: int = 1
+    measure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One way to launch it: why it is listed, what is expected of it, and what it took, or why it has no time."""
+
+    why: str
+    decision: Decision
+    measured: Estimate | None = None
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The first line is what is launched. `said` are sentences about what it rests on."""
+
+    tile: Tile
+    work: Work
+    room: Room
+    model: str
+    lines: tuple[Line, ...]
+    said: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What the question is about. Without a device there is nothing to measure on."""
+
+    tile: Tile
+    model: Model
+    target: Target | None = None
+    kernel: StreamKernel | None = None
+
+
+def explain_stream_k(
+    task: ExplainTask, environment: Mapping[str, str], observe: events.Observer = events.nobody
+) -> Explanation:
+    """What is launched for a product, and what else was considered; with `measure`, all of it timed side by side.
+
+    `environment` may override. Raises UserError for a task that means nothing or leaves open which calibration is
+    meant, and for variables with values that mean nothing.
+    """
+    override = Override.of(environment)
+    said: list[str] = []
+    place = _place(task, said)
+    work = place.tile.work(*task.sizes)
+    lines = tuple(_lines(work, place.model, override))
+    if place.target and place.kernel and task.measure:
+        capped = is_capped(place.model.room, place.target)
+        lines = _measured(lines, place.kernel, place.target, capped, task.sizes, observe)
+    if isinstance(place.model, Calibrated):
+        adjusted = place.model.calibration.adjusted
+        said += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
+    return Explanation(place.tile, work, place.model.room, place.model.name, lines, tuple(said))
+
+
+def _lines(work: Work, model: Model, override: Override) -> Iterator[Line]:
+    """What is chosen; then what the model would have chosen, what it considered, and what the other models say."""
+    predicted = model.decide(work)
+    if override.used:
+        yield Line(OVERRIDDEN, model.decide(work, override))
+    yield Line(PREDICTED if override.used else CHOSEN, predicted)
+    alone = Choice(max(1, min(work.tiles, model.room.groups)))
+    for choice in model.considered(work) if isinstance(model, Calibrated) else (alone,):
+        if choice != predicted.choice:
+            yield Line(CONSIDERED, Decision(work, choice, model.name, *model.expect(work, choice)))
+    for other in (Portable(model.room), Published(model.room), Published(model.room, gated=False)):
+        if other.name != model.name:
+            yield Line(other.name, other.decide(work))
+
+
+def _measured(
+    lines: Sequence[Line],
+    kernel: StreamKernel,
+    target: Target,
+    capped: bool,
+    sizes: tuple[int, int, int, int],
+    observe: events.Observer,
+) -> tuple[Line, ...]:
+    """Every line timed, in alternating blocks; lines that mean the same launch are one."""
+    problem, judge = kernel.problem(*sizes), FamilyJudge(kernel.type, target)
+    cells: list[Cell] = [
+        (kernel.configured(made.work, made.choice, capped or bool(made.overridden)), problem)
+        for made in (line.decision for line in lines)
+    ]
+    refused = {cell: (*judge.rejections(cell[0]), *judge.rejections_for(*cell)) for cell in cells}
+    configs = dict.fromkeys(config for config, _ in cells if not refused[config, problem])
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        with Store.open(folder / STORE) as store, Bench(target, POLICY, folder / CACHE, observe) as bench:
+            measure = RecordedMeasure(judge, bench, store, POLICY, Ledger(), observe)
+            measure.purpose = f"{kernel.tile} on {problem}"
+            times = measure.confirm(list(configs), [problem]).cells
+    return tuple(
+        replace(one, measured=times[cell])
+        if cell in times
+        else replace(one, failed=str(refused[cell][0]) if refused[cell] else "did not run")
+        for one, cell in zip(lines, cells, strict=True)
+    )
+
+
+def _place(task: ExplainTask, said: list[str]) -> _Place:
+    known = read(task.calibration) if task.calibration else ()
+    nowhere = task.calibration is None and task.compute_units is None
+    if task.measure or task.device is not None or nowhere:
+        target = choose(task.device, languages=languages())
+        kernel = asked(task.type, task.tile, target)[0]
+        room = Room(task.compute_units or target.compute_units, task.occupancy)
+        subject = (target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
+        model = Calibrations(known, said.append).model(*subject, model_parts(kernel, room, target))
+        return _Place(kernel.tile, model, target, kernel)
+    if task.calibration:
+        one = _only(known, task, task.calibration)
+        return _Place(one.subject.tile, Calibrated(one))
+    said.append("no calibration is given: stream-K goes by rules of thumb")
+    if task.tile.depth is None:
+        raise UserError("--tile", f"{task.tile} has no depth", "write rows, columns and depth, such as 128x128x64")
+    tile = Tile(task.tile.m, task.tile.n, task.tile.depth)
+    return _Place(tile, Portable(Room(task.compute_units or 1, task.occupancy)))
+
+
+def _only(known: Sequence[Calibration], task: ExplainTask, path: Path) -> Calibration:
+    """The calibration of a file that is meant. Raises UserError where none is, or several are."""
+    letter = data_type_of(type_named(task.type))
+    found = [one for one in known if task.tile.takes(one.subject.tile) and one.subject.data_type == letter]
+    if task.compute_units is not None:
+        found = [one for one in found if one.subject.room.multiprocessors == task.compute_units]
+    if len(found) == 1:
+        return found[0]
+    listed = "; ".join(f"{one.subject} ({one.subject.room.multiprocessors} units)" for one in found or known)
+    count = "several calibrations" if found else "no calibration"
+    what = f"it has {count} for {letter} and a tile of {task.tile}"
+    raise UserError(str(path), what, f"tell by --tile, --type, --device or --compute-units which of: {listed}")

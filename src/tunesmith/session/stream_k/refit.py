@@ -1,0 +1,67 @@
+"""A calibration that has learnt from a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tunesmith.logic import write_atomically
+from tunesmith.models.stream_k import Calibrated, Calibration, Origin, Run, Subject, merged
+from tunesmith.models.stream_k_file import dump
+
+from .calibrate import SEED
+from .planned import Planner
+from .swept import Swept
+
+
+@dataclass(frozen=True)
+class Refit:
+    """The calibration that was (None: there was none) and the one that took its place in `path`; `changed` of the
+    sweep's products are launched otherwise now."""
+
+    before: Calibration | None
+    after: Calibration
+    path: Path
+    changed: int
+
+
+def refit(
+    path: Path,
+    known: Sequence[Calibration],
+    subject: Subject,
+    origin: Origin,
+    swept: Sequence[Swept],
+    planner: Planner,
+) -> Refit:
+    """Fit the subject's costs to its own runs and the finalists of a sweep, and write all calibrations to `path`.
+
+    The others that are `known` stay as they are, and so do a person's adjustments of the subject. Raises ValueError for
+    runs that say too little.
+    """
+    before = next((one for one in known if one.subject == subject), None)
+    runs = _learnt(before.runs if before else (), swept)
+    made = Calibration.of(subject, origin, runs, np.random.default_rng(SEED))
+    every = merged(known, [made])
+    write_atomically(path, dump(every))
+    after = next(one for one in every if one.subject == subject)
+    asked, now = planner.models[0].name, Calibrated(after, planner.parts)
+    changed = sum(one.said[asked] != planner.launched(now, one.work) for one in swept)
+    return Refit(before, after, path, changed)
+
+
+def _learnt(known: Iterable[Run], swept: Iterable[Swept]) -> list[Run]:
+    """A run for each launch; what is newer takes the place of what is known of it.
+
+    Of a sweep, only finalists count: all choices would drown the others, which are there to tell costs apart, in
+    launches that nobody takes.
+    """
+    runs = {(run.work, run.choice): run for run in known}
+    for one in swept:
+        # To a file, and to the model, the tiles of a batch are like any others.
+        work = replace(one.work, batch=1)
+        for choice, estimate in one.finals.items():
+            runs[work, choice] = Run(work, choice, estimate.seconds)
+    return list(runs.values())

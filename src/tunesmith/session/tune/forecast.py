@@ -1,0 +1,134 @@
+"""What a run will take, before it starts: the protocol's forecast, and minutes from a short calibration."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.bench import Bench, Policy
+from tunesmith.problems import OPERATIONS
+from tunesmith.protocol import Forecast as StepsForecast
+from tunesmith.protocol import Fork, Phases, StepForecast, TuningFile, forecast
+from tunesmith.records import Configuration, Measurement, Problem, Target
+from tunesmith.session.frame.measure import Ledger, RecordedMeasure
+from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.frame.outputs import group_name
+from tunesmith.store import Store
+
+from .file import policy_of, ready
+
+REFERENCE_RATE = 2e10
+"""Flop/s of a float64 reference with its bound on the host, at a guess: it only matters for large problems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What one configuration cost on the file's smallest problem: seconds to compile and verify, flop/s when it ran."""
+
+    compile_seconds: float
+    verify_seconds: float
+    verified_flops: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """A size group's steps, and the seconds that they are expected to take (None without a calibration)."""
+
+    name: str
+    phases: Phases
+    forecast: StepsForecast
+    seconds: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All size groups of a tuning file on one device."""
+
+    target: Target
+    notes: tuple[str, ...]
+    groups: tuple[GroupPlan, ...]
+
+    @property
+    def seconds(self) -> float | None:
+        known = [seconds for group in self.groups for seconds in group.seconds if seconds is not None]
+        return sum(known) if known else None
+
+
+def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Plan:
+    """Forecast a tuning file. With `calibrate`, one configuration is compiled and timed (seconds on most devices)."""
+    file, target = ready(path, max_size, device)
+    return Plan(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
+
+
+def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) -> GroupPlan:
+    judge, policy = FamilyJudge(phases.problem_type, target), policy_of(file)
+    steps = forecast(phases, judge)
+    calibration = _calibrate(phases, judge, policy) if calibrate else None
+    processes = policy.compile_processes or target.compute_units if target.shares_the_host else 1
+    seconds = tuple(
+        _expected(step, _runnable(problems, phases, judge), calibration, policy, processes) if calibration else None
+        for step, problems in zip(steps.after, map(_problems, phases.steps), strict=True)
+    )
+    return GroupPlan(group_name(phases), phases, steps, seconds)
+
+
+def _expected(
+    step: StepForecast, problems: tuple[Problem, ...], known: Calibration, policy: Policy, processes: int
+) -> float:
+    """Compiling once a candidate, then for each cell verification (fixed, and with the flops) and sampling.
+
+    Sampling is warm-up and samples at the calibrated rate, kept within the policy's limits; racing makes it less.
+    """
+    if not step.enqueues or not problems:
+        return 0.0
+    cells = step.enqueues / len(problems)
+    operation = OPERATIONS[problems[0].type.operation]
+    seconds = step.candidates * known.compile_seconds / processes
+    for problem in problems:
+        flops = operation.flops(problem)
+        once = flops / known.rate
+        sampling = min(policy.maximum_samples * once, policy.sampling_seconds)
+        warm_up = min(policy.warm_up_seconds, 10 * once)
+        at_least = (policy.minimum_samples + 2) * once
+        verify = known.verify_seconds + max(0.0, flops - known.verified_flops) / REFERENCE_RATE
+        seconds += cells * (verify + max(warm_up + sampling, at_least))
+    return seconds
+
+
+def _calibrate(phases: Phases, judge: FamilyJudge, policy: Policy) -> Calibration | None:
+    """Measure the first legal configuration on the smallest problem of the file; None when that one does not run."""
+    problems = sorted({p for step in phases.steps for p in _problems(step)}, key=judge.work)
+    found = next(((c, p) for p in problems for c in _first_configurations(phases) if _legal(judge, c, p)), None)
+    if found is None:
+        return None
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        with Store.open(folder / "store.sqlite") as store, Bench(judge.target, policy, folder / "cache") as bench:
+            measure = RecordedMeasure(judge, bench, store, policy, Ledger())
+            measurement: Measurement = measure.again(found, "calibration")
+    if not measurement.estimate:
+        return None
+    cost, flops = measurement.cost, judge.work(found[1])
+    return Calibration(cost.compile, cost.verify, flops, flops / measurement.estimate.seconds)
+
+
+def _first_configurations(phases: Phases) -> list[Configuration]:
+    """The start, and the start with each single choice of each step."""
+    choices = [choice for step in phases.steps for choice in getattr(step, "choices", ())]
+    return [phases.start, *(phases.start | choice for choice in choices)]
+
+
+def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: FamilyJudge) -> tuple[Problem, ...]:
+    """The problems that some configuration of the file can run: the others cost nothing."""
+    configs = [config for config in _first_configurations(phases) if not judge.rejections(config)]
+    return tuple(p for p in problems if any(not judge.rejections_for(config, p) for config in configs))
+
+
+def _legal(judge: FamilyJudge, config: Configuration, problem: Problem) -> bool:
+    return not judge.rejections(config) and not judge.rejections_for(config, problem)
+
+
+def _problems(step: object) -> tuple[Problem, ...]:
+    return () if isinstance(step, Fork) else step.problems  # type: ignore[attr-defined]

@@ -1,0 +1,45 @@
+"""What a run's folder holds, gathered for a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.logic import Logic, Sheet, read_csv
+from tunesmith.records import Cost, Outcome, UserError
+from tunesmith.store import Failure, Run, StepRecord, Store
+
+from .tuning import LOGIC, STORE, TABLES
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The last run and its steps, the final tables by name, the logic, failures by reason, wall time by purpose."""
+
+    run: Run
+    runs: int
+    steps: tuple[StepRecord, ...]
+    finals: tuple[tuple[Path, Sheet], ...]
+    logic: tuple[tuple[Path, Logic], ...]
+    failures: tuple[Failure, ...]
+    cost: Cost
+
+
+def summarise(folder: Path) -> Summary:
+    """Read a run's folder; UserError when there is no run in it."""
+    if not (folder / STORE).is_file():
+        raise UserError(str(folder), f"no {STORE} in it", "give the folder that `tunesmith tune -o` wrote to")
+    with Store.open(folder / STORE) as store:
+        runs = store.runs()
+        if not runs:
+            raise UserError(str(folder / STORE), "no run is recorded in it", "run `tunesmith tune FILE -o` first")
+        failures = tuple(one for one in store.failures() if one.outcome is not Outcome.REJECTED)
+        return Summary(
+            run=runs[-1],
+            runs=len(runs),
+            steps=tuple(store.steps(runs[-1].id)),
+            finals=tuple((p, read_csv(p)) for p in sorted((folder / TABLES).glob("*/*_Final.csv"))),
+            logic=tuple((p, Logic.load(p)) for p in sorted((folder / LOGIC).glob("*.yaml"))),
+            failures=failures,
+            cost=store.cost(),
+        )
