@@ -10,7 +10,7 @@ import pytest
 
 from random_reference import OnGpu, StreamingDevice, close, expected
 from tunesmith.devices import cuda
-from tunesmith.library.arrays._memory import Stream, stream_of
+from tunesmith.library.arrays._streams import Stream, stream_of
 from tunesmith.library.random import _runner
 from tunesmith.library.random._buffers import Buffer, buffer_of, value_type_of
 from tunesmith.library.random._position import Position

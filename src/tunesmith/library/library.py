@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
-
-import numpy as np
 
 from tunesmith.devices import Device
 from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
-from tunesmith.library.arrays._matrices import Array, blank
-from tunesmith.library.arrays._memory import as_tensor, dtype_name, host_array, on_gpu, torch_of
-from tunesmith.library.gemm._call import Call, checked
-from tunesmith.library.gemm._epilogue import finish
-from tunesmith.library.gemm._foreign_calls import ForeignCalls
-from tunesmith.library.gemm._gpu_call import arguments
-from tunesmith.library.gemm._layouts import Layout, Way, best_way, bound, layout, take
-from tunesmith.library.gemm._recipes import Gpu, unfused, unserved
-from tunesmith.library.gemm._request import Told
-from tunesmith.library.gemm._torch_calls import TorchCalls
-from tunesmith.library.launch._launcher import REMEMBERED, Launched, Launcher
 from tunesmith.logic import Choice, Logic, logic_files
-from tunesmith.records import Problem, ProblemType, Target, UserError
+from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
-from ._device import no_two_alike, open_for, open_gpu
+from ._device import absent, no_two_alike, open_for, open_gpu
+from .arrays._libraries import as_tensor, host_array, on_gpu, torch_of
+from .doors import door_of
+from .gemm._call import arguments, host_scale
+from .gemm._foreign_calls import ForeignCalls
+from .gemm._host_calls import HostCalls
+from .gemm._request import WarnOnce
+from .gemm._torch_calls import TorchCalls
+from .launch._launcher import Launched, Launcher
+from .launch._operand_calls import OperandCalls, Request
 
 
 def load(
@@ -37,31 +32,36 @@ def load(
 ) -> Library:
     """A library from one logic file, or from all of them in a folder and below.
 
-    `device` is a selector or an open device to use instead of the one that the logic was made on. `launched` is told
-    of every launch. Raises UserError for files that are no logic, and for two of one problem type and device.
+    `device` is a selector or an open device to use instead of the one that the logic was made on. `launched` hears of
+    every launch. A logic that cannot be used here (its kernel is missing, files that it names have changed) is an error
+    when it is asked for, and no other is. Raises UserError for files that are no logic, and for two of one problem type
+    and device.
     """
-    place = Path(path)
-    files = logic_files(place)
+    folder = Path(path)
+    files = logic_files(folder)
     if not files:
-        raise UserError(str(place), "holds no library logic", "name the output folder of `tunesmith tune`")
+        raise UserError(str(folder), "holds no library logic", "name the output folder of `tunesmith tune`")
     logics = [(file, Logic.load(file)) for file in files]
-    for file, logic in logics:
-        _check_configurations(file, logic)
-    return Library(logics, device=device, launched=launched)
+    unusable = {file: why for file, logic in logics if (why := _why_unusable(file, logic))}
+    return Library(logics, device=device, launched=launched, unusable=unusable)
 
 
-def _check_configurations(file: Path, logic: Logic) -> None:
-    """Raise UserError where a solution names no kernel, or says of its parameters what no tuning file may."""
+def _why_unusable(file: Path, logic: Logic) -> UserError | None:
+    """Where a solution names no kernel, or says of its parameters what no tuning file may."""
     remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
     for named in logic.document.solutions:
-        solution, place = named.solution, f"{file}: solution {named.name}"
+        solution, where = named.solution, f"{file}: solution {named.name}"
         if solution.kernel not in KERNELS:
-            raise UserError(place, f"there is no kernel {solution.kernel!r}", remedy)
-        allowed = tuning_space(solution.type, hidden=True)
-        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(solution.type)):
-            if name not in solution.configuration:
-                raise UserError(place, f"{name} is missing", remedy)
-            allowed[name].check(solution.configuration[name], place)
+            return UserError(where, f"there is no kernel {solution.kernel!r}", remedy)
+        try:
+            allowed = tuning_space(solution.type, hidden=True)
+            for name in (parameter.name for parameter in KERNELS[solution.kernel].space(solution.type)):
+                if name not in solution.configuration:
+                    return UserError(where, f"{name} is missing", remedy)
+                allowed[name].check(solution.configuration[name], where)
+        except UserError as error:
+            return error
+    return None
 
 
 class Library:
@@ -76,22 +76,24 @@ class Library:
         *,
         device: Device | str | None = None,
         launched: Callable[[Launched], None] | None = None,
+        unusable: Mapping[Path, UserError] = MappingProxyType({}),
     ) -> None:
         no_two_alike(logics)
-        self._all, self._asked = logics, device
-        self._launched = launched
+        self._all, self._asked, self._unusable = logics, device, unusable
+        self._usable = [(file, logic) for file, logic in logics if file not in unusable]
         self._lock = threading.RLock()
-        self._ways: dict[Layout, Way] = {}
-        self._opened: tuple[Launcher, dict[ProblemType, Logic]] | None = None
-        self._gpus: dict[str, Gpu] = {}
-        self._users = Told()
-        self._torch = TorchCalls(self._gpu, self._lock, launched, self._users)
+        self._opened: Launcher | None = None
+        self._gpus: dict[str, Launcher] = {}
+        warn = WarnOnce()
+        self._host = HostCalls(self._launcher_on, self._lock, launched, warn)
+        self._torch = TorchCalls(self._gpu, self._lock, launched, warn)
         self._foreign = ForeignCalls(self._gpu, self._lock, launched)
+        self._operands = OperandCalls(self._launcher_on, self._lock, launched)
 
     @property
     def problem_types(self) -> tuple[ProblemType, ...]:
         """What it can compute, by the logic files that are used on this machine's device."""
-        return tuple(self._logics)
+        return tuple(self._launcher.logics)
 
     @property
     def target(self) -> Target:
@@ -100,7 +102,8 @@ class Library:
 
     def measured_sizes(self, problem_type: ProblemType) -> tuple[tuple[int, ...], ...]:
         """The sizes that a type's logic has times of, those with natural leading dimensions; KeyError for no type."""
-        return tuple(row.sizes for row in self._logics[problem_type].document.rows if not row.leading)
+        rows = self._launcher.logics[problem_type].document.rows
+        return tuple(row.sizes for row in rows if not row.leading)
 
     def select(self, *sizes: int, problem_type: str = "") -> Choice:
         """What is launched for a problem of these sizes with natural leading dimensions, unless it does not compile.
@@ -110,10 +113,10 @@ class Library:
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
         for sizes or a type that do not fit, UserError when nothing is legal there.
         """
-        kind = _named(self._logics, problem_type)
-        problem = Problem(kind, _fitting(sizes, kind))
+        kind = _served(self._launcher, problem_type)
+        problem = Problem(kind, door_of(kind).sizes(kind, sizes))
         with self._lock:
-            choice = next(self._launcher.choices(self._logics[kind], problem), None)
+            choice = next(self._launcher.choices(problem), None)
         if choice is None:
             raise UserError(kind.name, f"no solution is legal at {problem}", "tune for such sizes")
         return choice
@@ -122,7 +125,37 @@ class Library:
         """`select` without the device: what the first logic of the type prefers, legal on this machine or not."""
         logics = {logic.document.problem_type: logic for _, logic in reversed(self._all)}
         kind = _named(logics, problem_type)
-        return logics[kind].choose(_fitting(sizes, kind))
+        return logics[kind].choose(door_of(kind).sizes(kind, sizes))
+
+    def launch(
+        self,
+        problem_type: ProblemType | str,
+        operands: Mapping[str, Any] | None = None,
+        /,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        scalars: Mapping[str, Value] | None = None,
+        stream: Any = None,
+        **named: Any,
+    ) -> Any:
+        """Choose, compile and launch for any problem type that a logic was loaded for; an output is returned, several
+        by name.
+
+        `problem_type` is the type, its name, or its operation's name where that is one type. Operands are arrays by the
+        names that the operation gives them, as keywords or in `operands`, in its logical shapes and strides (a kernel
+        of your own: dense and row-major); none is copied. Sizes come from their shapes; `sizes` has the others.
+        Scalars of the problem (a GEMM's alpha) are keywords, too, or in `scalars`. An output that is not given is made
+        where the first operand lies: NumPy arrays, torch tensors, and what has `__cuda_array_interface__` or
+        `__dlpack__`, which makes none. On a GPU nothing waits: torch tensors go on torch's current stream, others on
+        `stream`.
+
+        Raises TypeError for operands, scalars or sizes that are missing or unknown and for data types, ValueError for
+        shapes, strides, devices, and outputs that must not be written or share memory with another operand, UserError
+        where no logic is for the type or nothing runs, and `devices.LaunchError` when the device fails.
+        """
+        kind = self._kind(problem_type)
+        request = Request.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
+        return self._operands.launch(request, stream)
 
     def matmul(
         self,
@@ -167,19 +200,23 @@ class Library:
             return self._foreign.matmul(*call, stream)
         if stream is not None:
             raise ValueError("a lies on the host; a stream goes with memory of a GPU")
-        made = self._on_host(
-            host_array(a, "a"),
-            host_array(b, "b"),
-            host_array(out, "out"),
-            c=host_array(c, "c"),
-            residual=host_array(residual, "residual"),
-            bias=host_array(bias, "bias"),
-            scales=(host_array(scale_a, "scale_a"), host_array(scale_b, "scale_b")),
-            activation=activation,
-            alpha=alpha,
-            beta=beta,
-            dest="" if out_dtype is None else dtype_name(out_dtype),
+        if out is not None and isinstance(out, (list, tuple)):
+            raise ValueError("out must be an array that may be written")
+        call = arguments(
+            host_array(a, "a", "a"),
+            host_array(b, "b", "a"),
+            host_array(out, "out", "a"),
+            host_array(bias, "bias", "a"),
+            activation,
+            host_array(residual, "residual", "a"),
+            alpha,
+            beta,
+            host_array(c, "c", "a"),
+            host_scale("scale_a", host_array(scale_a, "scale_a", "a")),
+            host_scale("scale_b", host_array(scale_b, "scale_b", "a")),
+            out_dtype,
         )
+        made = self._host.matmul(*call)
         if out is not None:
             return out
         return made if torch is None else as_tensor(torch, made)
@@ -187,15 +224,11 @@ class Library:
     def close(self) -> None:
         """Give programs and memory back, and the device if it was opened here."""
         with self._lock:
-            launchers = {gpu.launcher for gpu in self._gpus.values()}
-            launchers |= {self._opened[0]} if self._opened else set()
-            self._torch.clear()
-            self._foreign.clear()
-            for gpu in self._gpus.values():
-                gpu.close()
+            launchers = {*self._gpus.values(), *([self._opened] if self._opened else [])}
+            for calls in (self._host, self._torch, self._foreign, self._operands):
+                calls.clear()
             for launcher in launchers:
-                with _at_home(launcher.device):
-                    launcher.close()
+                launcher.close()
                 if not isinstance(self._asked, Device):
                     launcher.device.close()
             self._gpus.clear()
@@ -207,92 +240,68 @@ class Library:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _on_host(self, a: Any, b: Any, out: Any, **more: Any) -> Array:
-        """The call on NumPy arrays; torch tensors are such arrays in the same memory."""
-        with self._lock:
-            made = checked(a, b, out, self._launcher.device.alignment, **more)
-            self._compute(made.call)
-            return made.result
+    def _kind(self, asked: ProblemType | str) -> ProblemType:
+        """The type that is asked for. Raises UserError where no logic was loaded for it."""
+        known = {logic.document.problem_type for _, logic in self._all}
+        if isinstance(asked, ProblemType):
+            found = [asked] if asked in known else []
+        else:
+            found = [kind for kind in known if asked in (kind.name, kind.operation)]
+        if len(found) == 1:
+            return found[0]
+        there = ", ".join(sorted(kind.name for kind in (found or known)))
+        what = "several logics are" if found else "no logic is"
+        name = asked if isinstance(asked, str) else asked.name
+        raise UserError("launch", f"{what} for {name!r}; there are {there}", "name one of these types, or tune it")
 
-    def _compute(self, call: Call[Array]) -> None:
-        if 0 in call.sizes:
-            finish(np.zeros(call.out.shape, call.out.dtype), call)
-            return
-        way = self._way(call)
-        if way.done != call.wanted:
-            rest = unfused(call.wanted, way)
-            self._users.of_what_follows(rest.left, rest.like)
-            product = blank(call.out.shape, call.out.dtype.newbyteorder("="), self._launcher.device.alignment)
-            self._compute(replace(call.only(way.done), out=product))
-            finish(product, call)
-            return
-        for part in map(call.matrix, range(call.out.shape[0])) if way.one_by_one else (call,):
-            self._launch(part, way)
+    def _launcher_on(self, selector: str) -> Launcher:
+        """The library's own device without a selector, else the GPU that arrays lie on."""
+        return self._gpu(selector) if selector else self._launcher
 
-    def _way(self, call: Call[Array]) -> Way:
-        """The best way for a call, remembered by its layout."""
-        shape = layout(call)
-        if shape not in self._ways:
-            if len(self._ways) >= REMEMBERED:
-                self._ways.clear()
-            way = best_way(call, self._logics)
-            if way is None:
-                raise unserved(call.wanted, self._logics)
-            self._ways[shape] = way
-        return self._ways[shape]
-
-    def _launch(self, call: Call[Array], way: Way) -> None:
-        made = bound(call, way)
-        with _at_home(self._launcher.device):
-            told = self._launcher.launch(self._logics[way.type], made.problem, made.reads, made.d)
-        take(made)
-        if self._launched:
-            self._launched(told)
-
-    def _gpu(self, selector: str) -> Gpu:
+    def _gpu(self, selector: str) -> Launcher:
         """The GPU that tensors lie on, opened if need be. Raises UserError where another one was asked for."""
         if selector not in self._gpus:
             self._gpus[selector] = self._opened_gpu(selector)
         return self._gpus[selector]
 
-    def _opened_gpu(self, selector: str) -> Gpu:
-        if self._asked is None and not (self._opened and self._opened[0].device.target.selector == selector):
-            device, logics = open_gpu(self._all, selector)
-            launcher = Launcher(device, self._places)
-        else:
-            with nullcontext() if self._opened or isinstance(self._asked, Device) else context_kept():
-                launcher, logics = self._open()
-        device = launcher.device
-        if not isinstance(device, CudaDevice) or device.target.selector != selector:
-            what = (
-                f"the tensors lie on {selector}, the library works on {device.target.selector} ({device.target.name})"
-            )
+    def _opened_gpu(self, selector: str) -> Launcher:
+        if self._asked is None and not (self._opened and self._opened.device.target.selector == selector):
+            return self._launcher_for(*open_gpu(self._usable, selector))
+        with nullcontext() if self._opened or isinstance(self._asked, Device) else context_kept():
+            launcher = self._launcher
+        target = launcher.device.target
+        if not isinstance(launcher.device, CudaDevice) or target.selector != selector:
+            what = f"the tensors lie on {selector}, the library works on {target.selector} ({target.name})"
             raise UserError("matmul", what, f"load it with device={selector!r}, or without a device")
-        return Gpu(launcher, device, logics)
-
-    @property
-    def _places(self) -> list[Path]:
-        return [file.parent for file, _ in self._all]
+        return launcher
 
     @property
     def _launcher(self) -> Launcher:
-        return self._open()[0]
-
-    @property
-    def _logics(self) -> dict[ProblemType, Logic]:
-        return self._open()[1]
-
-    def _open(self) -> tuple[Launcher, dict[ProblemType, Logic]]:
+        """The library's own device, opened if need be."""
         with self._lock:
             if self._opened is None:
-                device, logics = open_for(self._all, self._asked)
-                self._opened = Launcher(device, self._places), logics
+                if not self._usable:
+                    raise next(iter(self._unusable.values()))
+                self._opened = self._launcher_for(*open_for(self._usable, self._asked))
             return self._opened
 
+    def _launcher_for(self, device: Device, used: Iterable[tuple[Path, Logic]]) -> Launcher:
+        logics = {logic.document.problem_type: (file, logic) for file, logic in used}
+        sunk = {
+            logic.document.problem_type: self._unusable.get(file) or absent(file, logic, device.target)
+            for file, logic in self._all
+            if logic.document.problem_type not in logics
+        }
+        return Launcher(device, logics, sunk)
 
-def _at_home(device: Device) -> AbstractContextManager[None]:
-    """On a GPU in the device's own context and on its own stream, whatever the thread did last."""
-    return device.on(None) if isinstance(device, CudaDevice) else nullcontext()
+
+def _served(launcher: Launcher, name: str) -> ProblemType:
+    """The type of that name, or the only one. Raises the reason where its logic cannot be used."""
+    if name not in (kind.name for kind in launcher.logics):
+        for kind, why in launcher.sunk.items():
+            if kind.name == name:
+                raise why
+    return _named(launcher.logics, name)
 
 
 def _named(kinds: Collection[ProblemType], name: str) -> ProblemType:
@@ -301,13 +310,3 @@ def _named(kinds: Collection[ProblemType], name: str) -> ProblemType:
         known = ", ".join(kind.name for kind in kinds)
         raise ValueError(f"name one problem type of {known}" + (f", not {name!r}" if name else ""))
     return fitting[0]
-
-
-def _fitting(sizes: tuple[int, ...], kind: ProblemType) -> tuple[int, ...]:
-    if kind.operation == "GEMM" and "Batch" not in kind.indices and len(sizes) == 4:
-        if sizes[2] != 1:
-            raise ValueError(f"{kind.name} has no batch, {sizes[2]} was given")
-        return (*sizes[:2], sizes[3])
-    if len(sizes) != len(kind.indices):
-        raise ValueError(f"{kind.name} has the sizes {', '.join(kind.indices)}; {len(sizes)} numbers were given")
-    return sizes

@@ -65,6 +65,35 @@ class Operation(ABC):
     def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
         """Names of the sizes, in the order of a tuning file."""
 
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Of each operand by name, the sizes that its logical extents are; "" for what is no size by itself. Of an
+        operation that says nothing here, every launch names the sizes."""
+        return {}
+
+    def sizes_from(
+        self, problem_type: ProblemType, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]
+    ) -> tuple[int, ...]:
+        """The sizes of a problem whose operands have these shapes; `given` are those that the caller names.
+
+        Whether each shape fits all sizes is for the caller to see. Raises TypeError for a name that means nothing,
+        ValueError for a size that nothing tells or that is not positive.
+        """
+        extents, indices = self.extents(problem_type), problem_type.indices
+        for what, names, known in (("size", given, indices), ("operand", shapes, extents or shapes)):
+            if unknown := [name for name in names if name not in known]:
+                raise TypeError(f"{problem_type.name} has no {what} {unknown[0]!r}; there are {', '.join(known)}")
+        found = dict(given)
+        for name, shape in shapes.items():
+            for index, extent in zip(extents.get(name, ()), shape, strict=False):
+                found.setdefault(index, extent)
+        if missing := [index for index in indices if index not in found]:
+            told_by = ", ".join(f"{name} [{', '.join(sizes)}]" for name, sizes in extents.items()) or "no operand"
+            what = f"{problem_type.name}: no shape tells {' and '.join(missing)} (sizes are told by {told_by})"
+            raise ValueError(f"{what}; give sizes={{{missing[0]!r}: ...}}")
+        if empty := [index for index in indices if found[index] < 1]:
+            raise ValueError(f"{problem_type.name}: {empty[0]} is {found[empty[0]]}; there is nothing to launch")
+        return tuple(found[index] for index in indices)
+
     @abstractmethod
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """Every array that a kernel may touch, workspace excepted."""

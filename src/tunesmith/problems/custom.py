@@ -43,6 +43,13 @@ class CustomOperation(Operation):
     def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
         return problem_type.indices
 
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Those that are a plain name in the description."""
+        return {
+            array.name: tuple(extent.text if extent.text in problem_type.indices else "" for extent in array.shape)
+            for array in description_of(problem_type).arrays
+        }
+
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """Dense arrays in row-major order."""
         sizes = sizes_of(problem)

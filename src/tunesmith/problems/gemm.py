@@ -88,6 +88,16 @@ class GemmOperation(Operation):
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         return smallest_leading(problem_type, sizes)
 
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        batch = ("Batch",) if "Batch" in problem_type.indices else ()
+        matrices = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N"), "D": ("M", "N")}
+        return {
+            **{name: (*axes, *batch) for name, axes in matrices.items()},
+            "Bias": ("M",),
+            "ScaleA": (),
+            "ScaleB": (),
+        }
+
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """A, B, C, D with logical shapes op(A): M x K, op(B): K x N, C and D: M x N, the batch last; a transposed
         operand differs only in its strides. Then, where the type has them, Bias (M) and the scales of A and B (1)."""

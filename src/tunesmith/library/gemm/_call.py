@@ -4,118 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, Generic
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tunesmith.library.arrays._matrices import Array, X, blank, matrix
+from tunesmith.library.arrays._libraries import dtype_name
+from tunesmith.library.arrays._view import View
 from tunesmith.problems.gemm import DATA_TYPES
 
-from ._request import Wanted, activation_named, added, data_types
+from ._request import SCALED, GemmRequest, activation_named, added, data_types
 
 
-@dataclass(frozen=True)
-class Call(Generic[X]):
-    """D = activation(alpha A B + bias) + beta C with every matrix as batch x rows x columns.
+class Arguments(NamedTuple):
+    """The arrays of a call, as the caller gave them or as views; None for what was not given."""
 
-    `extra` holds what else kernels read, by their operands' names; what of the epilogue is `wanted`, c included, may be
-    left out of the call where it follows the product.
-    """
+    a: Any
+    b: Any
+    c: Any = None
+    bias: Any = None
+    scale_a: Any = None
+    scale_b: Any = None
+    out: Any = None
 
-    a: X
-    b: X
-    c: X | None
-    out: X
+
+class Scalars(NamedTuple):
+    """What else says which problem a call is. `dest` is the name of the result's type, where the caller named one."""
+
+    activation: str | None
     alpha: float
     beta: float
-    wanted: Wanted
-    extra: Mapping[str, X] = field(default_factory=dict)
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """Rows and columns of the result, batch, and the length of the sums."""
-        return self.out.shape[1], self.out.shape[2], self.out.shape[0], self.a.shape[2]
-
-    def matrix(self, place: int) -> Call[X]:
-        """One matrix of the batch by itself."""
-        c = None if self.c is None else matrix(self.c, place)
-        return replace(self, a=matrix(self.a, place), b=matrix(self.b, place), c=c, out=matrix(self.out, place))
-
-    def only(self, wanted: Wanted) -> Call[X]:
-        """As much of the call as that says, for a result that other things follow."""
-        c, beta = (self.c, self.beta) if wanted.beta else (None, 0.0)
-        kept = {name: x for name, x in self.extra.items() if (wanted.bias if name == "Bias" else wanted.scaled)}
-        return replace(self, c=c, beta=beta, wanted=wanted, extra=kept)
+    dest: str
 
 
-@dataclass(frozen=True)
-class HostCall:
-    """A call on arrays of the host. `result` is what the caller gets: `out` as he gave it, or made here."""
-
-    call: Call[Array]
-    result: Array
-
-
-def checked(
-    a: ArrayLike,
-    b: ArrayLike,
-    out: Array | None,
-    alignment: int,
-    *,
-    c: ArrayLike | None = None,
-    residual: ArrayLike | None = None,
-    bias: ArrayLike | None = None,
-    activation: str | None = None,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    scales: tuple[Any, Any] = (None, None),
-    dest: str = "",
-) -> HostCall:
-    """The call, its result allocated if need be. Raises TypeError for data types, ValueError for everything else."""
-    if out is not None and not (isinstance(out, np.ndarray) and out.flags.writeable):
-        raise ValueError("out must be an array that may be written")
-    given = {"a": np.asarray(a), "b": np.asarray(b)}
-    beta = added(c, residual, beta)
-    shape = result_shape(given["a"].shape, given["b"].shape)
-    if beta != 0:
-        given["c"] = np.asarray(c if residual is None else residual)
-    elif c is not None:
-        same_shape("c", np.shape(c), shape)
-    if bias is not None:
-        given["bias"] = np.asarray(bias)
-        same_shape("bias", given["bias"].shape, shape[-1:])
-    letters = data_types(_names(given if out is None else {**given, "out": out}), dest)
-    for name, array in ("c", given.get("c")), ("out", out):
-        if array is not None:
-            same_shape(name, array.shape, shape)
-    for name, given_scale in zip(("scale_a", "scale_b"), scales, strict=True):
-        if given_scale is not None:
-            alpha *= _scale(name, given_scale)
-    data, result_type = (np.dtype(DATA_TYPES[letter].dtype) for letter in letters)
-    native = {name: x.astype(data if name in "ab" else result_type, copy=False) for name, x in given.items()}
-    batch, m, n = shape if len(shape) == 3 else (1, *shape)
-    result = blank((batch, m, n), result_type, alignment).reshape(shape) if out is None else out
-    call = Call(
-        a=_batch(native["a"], batch),
-        b=_batch(native["b"], batch),
-        c=_batch(native["c"], batch) if "c" in native else None,
-        out=_batch(result, batch),
-        alpha=scalar("alpha", alpha, letters[0]),
-        beta=scalar("beta", beta, letters[0]),
-        wanted=Wanted(*letters, beta != 0, bias is not None, activation_named(activation)),
-        extra={"Bias": np.ascontiguousarray(native["bias"])} if "bias" in native else {},
-    )
-    return HostCall(call, result)
+def arguments(
+    a: Any,
+    b: Any,
+    out: Any,
+    bias: Any,
+    activation: str | None,
+    residual: Any,
+    alpha: float,
+    beta: float,
+    c: Any,
+    scale_a: Any,
+    scale_b: Any,
+    out_dtype: Any,
+) -> tuple[Arguments, Scalars]:
+    """With a residual as c, a c that is not read left out, and scales that are plain numbers in alpha."""
+    if c is not None or residual is not None or beta != 0:
+        beta = added(c, residual, beta)
+        if beta == 0:
+            same_shape("c", c.shape, result_shape(a.shape, b.shape))
+            c = None
+        elif residual is not None:
+            c = residual
+    if scale_a is not None and isinstance(scale_a, Real):
+        alpha, scale_a = alpha * float(scale_a), None
+    if scale_b is not None and isinstance(scale_b, Real):
+        alpha, scale_b = alpha * float(scale_b), None
+    dest = "" if out_dtype is None else dtype_name(out_dtype)
+    return Arguments(a, b, c, bias, scale_a, scale_b, out), Scalars(activation, alpha, beta, dest)
 
 
-def scalar(name: str, value: float, letter: str) -> float:
-    """alpha or beta. Raises ValueError for a fraction of integers."""
-    number = float(value)
-    if DATA_TYPES[letter].sums == "int32" and not number.is_integer():
-        raise ValueError(f"{name} is {value}; of integers it is an integer")
-    return number
+def request_of(seen: Arguments, scalars: Scalars, tf32: bool = False) -> tuple[tuple[int, ...], GemmRequest]:
+    """The result's shape, and what is computed. Raises TypeError for data types, ValueError for everything else."""
+    shape = result_shape(seen.a.shape, seen.b.shape)
+    for name, fit in (("c", shape), ("out", shape), ("bias", shape[-1:])):
+        if (x := getattr(seen, name)) is not None:
+            same_shape(name, x.shape, fit)
+    if seen.out is not None and seen.out.read_only:
+        raise ValueError("out must not be written; give a writeable array")
+    typed = {name: getattr(seen, name) for name in ("a", "b", "c", "bias", "out")}
+    data, dest = data_types(tuple((name, x.dtype) for name, x in typed.items() if x is not None), scalars.dest)
+    scaled = _has_scales(seen)
+    if scaled and data not in SCALED:
+        raise TypeError(f"scales are for float8 operands, a is {seen.a.dtype}; give alpha")
+    for name in ("alpha", "beta"):
+        value = getattr(scalars, name)
+        if DATA_TYPES[data].sums == "int32" and not float(value).is_integer():
+            raise ValueError(f"{name} is {value}; of integers it is an integer")
+    activation, tf32 = activation_named(scalars.activation), tf32 and data == "s"
+    return shape, GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, scaled, tf32)
+
+
+def _has_scales(seen: Arguments) -> bool:
+    scales = {name: scale for name in ("scale_a", "scale_b") if (scale := getattr(seen, name)) is not None}
+    for name, scale in scales.items():
+        if scale.count != 1 or scale.dtype != "float32":
+            raise ValueError(f"{name} is {scale.dtype} of shape {scale.shape}; it is one float32")
+    return bool(scales)
 
 
 def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -133,29 +111,79 @@ def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return (next(iter(batches - {1}), 1), *product) if batches else product
 
 
-def same_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+def same_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """Raises ValueError where it is another one."""
-    if tuple(shape) != tuple(wanted):
-        raise ValueError(f"{name} has shape {tuple(shape)}, the product asks for {tuple(wanted)}")
+    if tuple(shape) != tuple(expected):
+        raise ValueError(f"{name} has shape {tuple(shape)}, the product asks for {tuple(expected)}")
 
 
-def _batch(x: Array, length: int) -> Array:
-    """A view as batch x rows x columns; one matrix repeated, without a copy, where the batch is longer."""
-    matrices = x if x.ndim == 3 else x[np.newaxis]
-    return matrices if matrices.shape[0] == length else np.broadcast_to(matrices, (length, *matrices.shape[1:]))
-
-
-def _names(given: Mapping[str, Array]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, _native(array.dtype)) for name, array in given.items())
-
-
-@cache
-def _native(dtype: np.dtype[Any]) -> str:
-    """Remembered: `dtype.name` costs more than the rest of a small call's checks."""
-    return dtype.newbyteorder("=").name
-
-
-def _scale(name: str, given: Any) -> float:
+def host_scale(name: str, given: Any) -> float | None:
+    """A scale in the host's memory, which goes into alpha. Raises ValueError for anything but one number."""
+    if given is None:
+        return None
     if np.size(given) != 1:
         raise ValueError(f"{name} has shape {np.shape(given)}; it is one number")
     return float(np.asarray(given).reshape(()))
+
+
+@dataclass(frozen=True)
+class Call:
+    """D = activation(alpha A B + bias) + beta C with every matrix as batch x rows x columns.
+
+    `extra` holds what else kernels read, by their operands' names; what of the epilogue is in the `request`, c
+    included, may be left out of the call where it follows the product.
+    """
+
+    a: View
+    b: View
+    c: View | None
+    out: View
+    alpha: float
+    beta: float
+    request: GemmRequest
+    extra: Mapping[str, View] = field(default_factory=dict)
+
+    @staticmethod
+    def of(seen: Arguments, scalars: Scalars, request: GemmRequest) -> Call:
+        """The call with its matrices as batches; `out` is there."""
+        batch = seen.out.shape[0] if len(seen.out.shape) == 3 else 1
+        extra = {"Bias": seen.bias, "ScaleA": seen.scale_a, "ScaleB": seen.scale_b}
+        return Call(
+            a=seen.a.batch(batch),
+            b=seen.b.batch(batch),
+            c=None if seen.c is None else seen.c.batch(batch),
+            out=seen.out.batch(batch),
+            alpha=float(scalars.alpha),
+            beta=float(scalars.beta),
+            request=request,
+            extra={name: x for name, x in extra.items() if x is not None},
+        )
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Rows and columns of the result, batch, and the length of the sums."""
+        return self.out.shape[1], self.out.shape[2], self.out.shape[0], self.a.shape[2]
+
+    @property
+    def matrices(self) -> dict[str, View]:
+        """Those that are there, by their arguments' names."""
+        given = {"a": self.a, "b": self.b, "c": self.c, "out": self.out}
+        return {name: x for name, x in given.items() if x is not None}
+
+    def first(self) -> Call:
+        """The first matrix of the batch by itself."""
+        return self.with_matrices({name: x.first() for name, x in self.matrices.items()})
+
+    def only(self, request: GemmRequest) -> Call:
+        """As much of the call as that says, for a result that other things follow."""
+        c, beta = (self.c, self.beta) if request.beta else (None, 0.0)
+        kept = {name: x for name, x in self.extra.items() if (request.bias if name == "Bias" else request.scaled)}
+        return replace(self, c=c, beta=beta, request=request, extra=kept)
+
+    def transposed(self) -> Call:
+        """D' = B' A' + C'."""
+        turned = {name: x.swapaxes(1, 2) for name, x in self.matrices.items()}
+        return self.with_matrices({**turned, "a": turned["b"], "b": turned["a"]})
+
+    def with_matrices(self, x: Mapping[str, View]) -> Call:
+        return replace(self, a=x["a"], b=x["b"], c=x.get("c"), out=x["out"])

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.library.arrays._matrices import Array
+from tunesmith.library.arrays._libraries import Array
 from tunesmith.problems.gemm import DATA_TYPES
 
-from ._call import Call
-from ._request import Wanted
+from ._call import Arguments
+from ._request import GemmRequest
 
 
 def _relu(x: Array) -> Array:
@@ -46,27 +46,27 @@ TORCH: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 )
 
 
-def finish(product: Array, call: Call[Array]) -> None:
-    """Into `call.out`, from the product alone; in the precision of the sums."""
-    wide = product.astype(DATA_TYPES[call.wanted.data].sums)
-    if call.wanted.bias:
-        wide += call.extra["Bias"]
-    wide = NUMPY[call.wanted.activation](wide)
-    if call.c is not None:
-        wide += np.asarray(call.beta, wide.dtype) * call.c
-    call.out[...] = wide
+def finished_by_numpy(product: Array, left: GemmRequest, beta: float, given: Arguments) -> Array:
+    """With what is `left` to be done, in the precision of the sums. The host's scales are in alpha."""
+    wide = product.astype(DATA_TYPES[left.data].sums)
+    if left.bias:
+        wide += given.bias
+    wide = NUMPY[left.activation](wide)
+    if left.beta:
+        wide += np.asarray(beta, wide.dtype) * given.c
+    return wide
 
 
-def finished(torch: Any, product: Any, wanted: Wanted, beta: float, c: Any, bias: Any, scales: tuple[Any, ...]) -> Any:
-    """The same for torch tensors, on torch's current stream, as a tensor in the precision of the sums. `wanted` says
-    what is still to be done."""
-    wide = product.to(getattr(torch, DATA_TYPES[wanted.data].sums), copy=True)
-    if wanted.scaled:
-        for scale in scales:
-            wide *= scale
-    if wanted.bias:
-        wide += bias
-    wide = TORCH[wanted.activation](torch, wide)
-    if wanted.beta:
-        wide.add_(c, alpha=int(beta) if wanted.data == "i8" else beta)
+def finished_by_torch(torch: Any, product: Any, left: GemmRequest, beta: float, given: Arguments) -> Any:
+    """The same for torch tensors, on torch's current stream."""
+    wide = product.to(getattr(torch, DATA_TYPES[left.data].sums), copy=True)
+    if left.scaled:
+        for scale in (given.scale_a, given.scale_b):
+            if scale is not None:
+                wide *= scale
+    if left.bias:
+        wide += given.bias
+    wide = TORCH[left.activation](torch, wide)
+    if left.beta:
+        wide.add_(given.c, alpha=int(beta) if left.data == "i8" else beta)
     return wide

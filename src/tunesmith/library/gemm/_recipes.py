@@ -1,43 +1,25 @@
-"""What a call on memory of a GPU comes to, found out once for each layout of its arguments; addresses are left open."""
+"""What a call comes to, found out once for each layout of its arguments; addresses are left open."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from tunesmith.devices.cuda import CudaDevice, Memory, RepeatedPlan
-from tunesmith.library.arrays._matrices import Matrices
-from tunesmith.library.launch._launcher import ALIGNMENT, Launched, Launcher
-from tunesmith.library.launch._workspaces import Workspaces
-from tunesmith.logic import Logic
+from tunesmith.devices.cuda import RepeatedPlan
+from tunesmith.library.arrays._view import View
+from tunesmith.library.launch._launcher import ALIGNMENT, NOT_YET, WORKSPACE, Launched, Launcher, Ready
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
 from ._call import Call
-from ._gpu_call import Arguments
-from ._layouts import Way, best_way, columns_first, leading_dimensions, misfits, problem_of
-from ._request import Wanted
+from ._layouts import LayoutMatch, best_match, leading_dimensions, misfits, problem_of
+from ._request import GemmRequest
 
 REMEMBERED = 4096
 """Layouts whose recipes are kept."""
 
-WORKSPACE = ""
-"""By which name a plan's addresses have it."""
-
-NOT_YET = 256
-"""Stands for the workspace's address until there is one: aligned as it will be, and not null, so that tensor maps of it
-can be encoded."""
-
-
 Addresses = Sequence[int]
-"""Of a call's `Arguments` on the GPU, in their order; 0 for what was not given."""
-
-
-def addresses_of(seen: Arguments) -> Addresses:
-    """Of arrays that lie on a GPU."""
-    return tuple(0 if x is None else x.address for x in seen)
+"""Of a call's `Arguments`, in their order; 0 for what was not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +27,14 @@ class Direct:
     """The plan of one problem, on memory as it lies; for a batch that has no type of its own, once for each matrix.
 
     `steps` are the bytes from one matrix of a, b, c and out to the next. `reads` has, of those of a, b, c and bias that
-    are given, the places among a call's addresses, with the bytes from the first element to the end of the last;
-    `writes` are those of out. A scale that is not given lies at `one`.
+    are given, the indices among a call's addresses, with the bytes from the first element to the end of the last;
+    `writes` are those of out. On a GPU, `plan` is ready for any memory, and a scale that is not given lies at `one`;
+    on the host there is no plan.
     """
 
-    told: Launched
-    plan: RepeatedPlan
+    launched: Launched
+    ready: Ready
+    plan: RepeatedPlan | None
     swapped: bool
     launches: int
     steps: tuple[int, ...]
@@ -60,19 +44,20 @@ class Direct:
 
     @property
     def workspace_bytes(self) -> int:
-        return self.told.plan.workspace_bytes
+        return self.launched.plan.workspace_bytes
 
     def enqueue(self, stream: int, workspace: int, at: Addresses, out: int, on_zeros: bool = True) -> None:
-        """Start it, with the result at `out`; returns at once. Raises LaunchError.
+        """Start it on a GPU, with the result at `out`; returns at once. Raises LaunchError.
 
         `on_zeros` says that the workspace is one of `Workspaces`, whose head is zeroed.
         """
         named = operands(at, out, self.swapped, workspace, self.one)
-        self.plan.enqueue(stream, named, on_zeros and self.told.plan.zeroed <= ZEROED_HEAD)
+        self.plan.enqueue(stream, named, on_zeros and self.launched.plan.zeroed <= ZEROED_HEAD)  # type: ignore[union-attr]
         if self.launches > 1:
             self._enqueue_others(stream, named)
 
     def _enqueue_others(self, stream: int, named: dict[str, int]) -> None:
+        assert self.plan
         steps = dict(zip("BACD" if self.swapped else "ABCD", self.steps, strict=True))
         for _ in range(1, self.launches):
             for name, step in steps.items():
@@ -83,8 +68,8 @@ class Direct:
         """Whether what is written lies where something is read."""
         out = at[-1]
         end = out + self.writes
-        for place, span in self.reads:  # noqa: SIM110 (any() takes three times as long)
-            if at[place] < end and out < at[place] + span:
+        for index, span in self.reads:  # noqa: SIM110 (any() takes three times as long)
+            if at[index] < end and out < at[index] + span:
                 return True
         return False
 
@@ -104,10 +89,10 @@ def operands(at: Addresses, out: int, swapped: bool, workspace: int, one: int) -
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Arguments that have to be copied first, each with its columns contiguous or else its rows, and why. One that the
-    batch shares is copied as one matrix, if it is `shared`; else for each of the batch."""
+    """Arguments that have to be copied first, each with its axes from the slowest to the fastest, and why. The `shared`
+    argument, which serves a whole batch, is copied as one matrix; the others for each of the batch."""
 
-    columns_first: Mapping[str, bool]
+    axes: Mapping[str, tuple[int, int, int]]
     shared: str
     why: str
 
@@ -116,8 +101,8 @@ class Copied:
 class Unfused:
     """No type does all of it: `done` comes first, `left` follows. `like` would be the type to tune."""
 
-    done: Wanted
-    left: Wanted
+    done: GemmRequest
+    left: GemmRequest
     like: ProblemType
 
 
@@ -128,147 +113,137 @@ class Empty:
 
 Recipe = Direct | Copied | Unfused | Empty
 
+ROWS_FIRST = (0, 1, 2)
 
-class Gpu:
-    """One GPU with the logics that serve there."""
 
-    def __init__(self, launcher: Launcher, device: CudaDevice, logics: Mapping[ProblemType, Logic]) -> None:
-        self.launcher, self.device, self.logics = launcher, device, logics
-        self.workspaces = Workspaces(device)
-        self._one: Memory | None = None
+def recipe(launcher: Launcher, given: Call) -> Recipe:
+    """Compiles, allocates, waits where it must. Raises UserError where no logic serves the types, or nothing runs."""
+    if 0 in given.sizes:
+        return Empty()
+    call, shared = _folded(given)
+    match, part, wrong = _approach(launcher, call)
+    if set(wrong) - {shared} and call is not given:
+        # What goes on from matrix to matrix cannot be copied as one by who has it as a batch.
+        call, shared = given, ""
+        match, part, wrong = _approach(launcher, call)
+    if match.done != call.request:
+        return _unfused(call.request, match)
+    axes = match.axes
+    if wrong:
+        why = f"{match.type.name}, the nearest type with a logic, does not take it as it lies"
+        return Copied({name: axes[name] for name in wrong}, shared, why)
+    if call.request.bias and not _adjacent(call.extra["Bias"]):
+        return Copied({"bias": ROWS_FIRST}, shared, "its elements do not follow one another")
+    with launcher.at_home():
+        if direct := _direct(launcher, call, part, match):
+            return direct
+    why = f"no solution takes addresses that are no multiples of {ALIGNMENT} bytes"
+    return Copied({name: axes.get(name, ROWS_FIRST) for name in _unaligned(call)}, shared, why)
 
-    def recipe(self, given: Call[Matrices]) -> Recipe:
-        """Compiles, allocates and waits where it must. Raises UserError where no logic serves the types, or nothing
-        runs."""
-        if 0 in given.sizes:
-            return Empty()
-        call, shared = folded(given)
-        way, part, wrong = self._approach(call)
-        if set(wrong) - {shared} and call is not given:
-            # What goes on from matrix to matrix cannot be copied as one by who has it as a batch.
-            call, shared = given, ""
-            way, part, wrong = self._approach(call)
-        if way.done != call.wanted:
-            return unfused(call.wanted, way)
-        columns = columns_first(way.type, way.swapped)
-        if wrong:
-            why = f"{way.type.name}, the nearest type with a logic, does not take it as it lies"
-            return Copied({name: columns[name] for name in wrong}, shared, why)
-        if call.wanted.bias and not _adjacent(call.extra["Bias"]):
-            return Copied({"bias": False}, shared, "its elements do not follow one another")
-        with self.device.on(None):
-            if direct := self._direct(call, part, way):
-                return direct
-        why = f"no solution takes addresses that are no multiples of {ALIGNMENT} bytes"
-        return Copied({name: columns.get(name, False) for name in _unaligned(call)}, shared, why)
 
-    def _approach(self, call: Call[Matrices]) -> tuple[Way, Call[Matrices], list[str]]:
-        """The best way, what it launches for at once, and the arguments that do not fit."""
-        way = self._way(call)
-        part = call.matrix(0) if way.one_by_one else call
-        return way, part, misfits(part.only(way.done), way.type, way.swapped)
+def _approach(launcher: Launcher, call: Call) -> tuple[LayoutMatch, Call, list[str]]:
+    """The best match, what it launches for at once, and the arguments that do not fit."""
+    match = _match(launcher, call)
+    part = call.first() if match.one_by_one else call
+    return match, part, misfits(part.only(match.done), match.type, match.swapped)
 
-    def _way(self, call: Call[Matrices]) -> Way:
-        """No batch is interleaved for the sake of a type that wants it so."""
-        way = best_way(call, self.logics)
-        if way and way.copied and is_interleaved(way.type) and call.out.shape[0] > 1:
-            way = best_way(call, {kind: one for kind, one in self.logics.items() if not is_interleaved(kind)})
-        if way is None:
-            raise unserved(call.wanted, self.logics)
-        return way
 
-    def close(self) -> None:
-        """Give back what is not the launcher's."""
-        with self.device.on(None):
-            self.workspaces.close()
-            if self._one is not None:
-                self.device.release(self._one)
-                self._one = None
+def _match(launcher: Launcher, call: Call) -> LayoutMatch:
+    """On a GPU no batch is interleaved for the sake of a type that wants it so."""
+    logics = launcher.logics
+    match = best_match(call, logics)
+    if match and match.copied and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
+        match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
+    if match is None:
+        raise _unserved(call.request, launcher)
+    return match
 
-    def _direct(self, call: Call[Matrices], part: Call[Matrices], way: Way) -> Direct | None:
-        """None where an address is the reason that nothing runs."""
-        problem, logic = problem_of(part, way, leading_dimensions(part, way)), self.logics[way.type]
-        matrices = (call.a, call.b, call.c or call.out, call.out)
-        # Copies lie at aligned addresses, but their matrices follow one another wherever that is.
-        misplaced, uneven = _unaligned(call), way.one_by_one and any(x.strides[0] % ALIGNMENT for x in matrices)
-        try:
-            ready = self.launcher.ready(logic, problem, aligned=not (misplaced or uneven))
-        except UserError:
-            if uneven or not misplaced:
-                raise
-            self.launcher.ready(logic, problem)  # raises where the address is not the reason
-            return None
-        one = self.one() if call.wanted.scaled else 0
-        read = call.a, call.b, call.c, call.extra.get("Bias")
+
+def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> Direct | None:
+    """None where an address is the reason that nothing runs."""
+    problem = problem_of(part, match, leading_dimensions(part, match))
+    matrices = (call.a, call.b, call.c or call.out, call.out)
+    # Copies lie at aligned addresses, but their matrices follow one another wherever that is.
+    misplaced, uneven = _unaligned(call), match.one_by_one and any(x.strides[0] % ALIGNMENT for x in matrices)
+    on_host = call.out.on_host
+    try:
+        ready = launcher.ready(problem, aligned=on_host or not (misplaced or uneven))
+    except UserError:
+        if on_host or uneven or not misplaced:
+            raise
+        launcher.ready(problem)  # raises where the address is not the reason
+        return None
+    read = call.a, call.b, call.c, call.extra.get("Bias")
+    one, plan = 0, None
+    if not on_host:
+        one = launcher.one.address if call.request.scaled else 0
         extra = [call.extra[name].address if name in call.extra else 0 for name in ("Bias", "ScaleA", "ScaleB")]
-        first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, way.swapped, NOT_YET, one)
-        plan = self.device.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
-        return Direct(
-            told=ready.launched,
-            plan=plan,
-            swapped=way.swapped,
-            launches=call.out.shape[0] if way.one_by_one else 1,
-            steps=tuple(x.strides[0] for x in matrices),
-            reads=tuple((place, x.span) for place, x in enumerate(read) if x is not None),
-            writes=call.out.span,
-            one=one,
-        )
-
-    def one(self) -> int:
-        """Where 1.0 lies, a float32: the scale of an operand that has none. Made at the first use."""
-        if self._one is None:
-            self._one = self.device.allocate(4)
-            self.device.write(self._one, np.ones(1, np.float32).view(np.uint8))
-        return self._one.address
+        first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, one)
+        plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
+    return Direct(
+        launched=ready.launched,
+        ready=ready,
+        plan=plan,
+        swapped=match.swapped,
+        launches=call.out.shape[0] if match.one_by_one else 1,
+        steps=tuple(x.strides[0] for x in matrices),
+        reads=tuple((index, x.span) for index, x in enumerate(read) if x is not None),
+        writes=call.out.span,
+        one=one,
+    )
 
 
-def folded(call: Call[Matrices]) -> tuple[Call[Matrices], str]:
+def _folded(call: Call) -> tuple[Call, str]:
     """A batch that shares b as one tall product, and one that shares a as one wide product, where they lie so; and
     which is shared, or nothing."""
     if call.out.shape[0] > 1 and call.b.strides[0] == 0 and (tall := _tall(call)):
         return tall, "b"
-    if call.out.shape[0] > 1 and call.a.strides[0] == 0 and not call.wanted.bias and (tall := _tall(_transposed(call))):
-        return _transposed(tall), "a"
+    turned = call.transposed()
+    if call.out.shape[0] > 1 and call.a.strides[0] == 0 and not call.request.bias and (tall := _tall(turned)):
+        return tall.transposed(), "a"
     return call, ""
 
 
-def _tall(call: Call[Matrices]) -> Call[Matrices] | None:
-    a, out = call.a.one_below_the_other(), call.out.one_below_the_other()
-    c = None if call.c is None else call.c.one_below_the_other()
-    if a is None or out is None or (call.c is not None and c is None):
-        return None
-    return replace(call, a=a, b=call.b[:1], c=c, out=out)
+def _tall(call: Call) -> Call | None:
+    tall = {"b": call.b.first()}
+    for name, x in call.matrices.items():
+        if name != "b":
+            if (goes_on := x.one_below_the_other()) is None:
+                return None
+            tall[name] = goes_on
+    return call.with_matrices(tall)
 
 
-def _transposed(call: Call[Matrices]) -> Call[Matrices]:
-    c = None if call.c is None else call.c.swapaxes(1, 2)
-    return replace(call, a=call.b.swapaxes(1, 2), b=call.a.swapaxes(1, 2), c=c, out=call.out.swapaxes(1, 2))
-
-
-def unfused(wanted: Wanted, way: Way) -> Unfused:
-    """What follows the product in a way that does not do all of it."""
-    done = way.done
+def _unfused(request: GemmRequest, match: LayoutMatch) -> Unfused:
+    """What follows the product by a match that does not do all of it."""
+    done = match.done
     left = replace(
-        wanted,
-        beta=wanted.beta and not done.beta,
-        bias=wanted.bias and not done.bias,
-        scaled=wanted.scaled and not done.scaled,
+        request,
+        beta=request.beta and not done.beta,
+        bias=request.bias and not done.bias,
+        scaled=request.scaled and not done.scaled,
     )
-    return Unfused(done, left, wanted.type_like(way.type))
+    return Unfused(done, left, request.type_like(match.type))
 
 
-def unserved(wanted: Wanted, kinds: Mapping[ProblemType, object]) -> UserError:
-    """No logic has a type for as much as the product."""
-    said = wanted.operands if wanted.dest == wanted.data else f"{wanted.operands} operands and a {wanted.result} result"
-    known = ", ".join(kind.name for kind in kinds)
-    return UserError("matmul", f"no logic serves {said}; there are {known}", "tune a GEMM of that type")
+def _unserved(request: GemmRequest, launcher: Launcher) -> UserError:
+    """No logic has a type for as much as the product: the one that has cannot be used, or there is none."""
+    for attempt in request.attempts:
+        for kind, why in launcher.sunk.items():
+            if attempt.served_by(kind):
+                return why
+    what = request.operands
+    if request.dest != request.data:
+        what += f" operands and a {request.result} result"
+    known = ", ".join(kind.name for kind in launcher.logics)
+    return UserError("matmul", f"no logic serves {what}; there are {known}", "tune a GEMM of that type")
 
 
-def _adjacent(bias: Matrices) -> bool:
-    return bias.shape[0] == 1 or bias.strides[0] == bias.itemsize
+def _adjacent(bias: View) -> bool:
+    return bias.native and (bias.shape[0] == 1 or bias.strides[0] == bias.itemsize)
 
 
-def _unaligned(call: Call[Matrices]) -> list[str]:
+def _unaligned(call: Call) -> list[str]:
     """Arguments at addresses that are no multiples of ALIGNMENT."""
-    given = {"a": call.a, "b": call.b, "c": call.c, "bias": call.extra.get("Bias"), "out": call.out}
-    return [name for name, x in given.items() if x is not None and x.address % ALIGNMENT]
+    given = {**call.matrices, **({"bias": call.extra["Bias"]} if "Bias" in call.extra else {})}
+    return [name for name, x in given.items() if x.address % ALIGNMENT]

@@ -133,6 +133,10 @@ class RandomOperation(Operation):
     def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
         return problem_type.indices
 
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Several dimensions lie in one array, whose length tells neither size."""
+        return {"Out": problem_type.indices if problem_type.indices == ("N",) else ("",)}
+
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         fill = RandomFill.of(problem)
         return (Operand("Out", fill.dtype, (fill.count * fill.dimensions,), (1,), "out"),)
