@@ -15,7 +15,6 @@ from bench_jobs import GPU, QUICK, job
 from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.bench import Bench, Compiled
 from tunesmith.bench._process import Spawner
-from tunesmith.bench._shelf import Shelf
 from tunesmith.cli._app import app
 from tunesmith.devices import absent_target
 from tunesmith.kernels import KERNELS
@@ -27,6 +26,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.random.compile import CompileOutcome, compile_random
 from tunesmith.session.random.task import RandomTask, configuration_of
 from tunesmith.session.random.tune import POLICY, tune_random
+from tunesmith.toolchains import BinaryCache
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.nvrtc import NvrtcToolchain
 
@@ -97,11 +97,11 @@ def test_the_same_command_compiles_nothing_again(compiled: CompileOutcome, monke
 def test_another_architecture_and_another_compiler_have_their_own(compiled: CompileOutcome, monkeypatch) -> None:
     kind = random_type("philox4_32_10", "uniform", "float")
     (module,) = KERNELS["CudaRandom"].modules(configuration_of(kind, LaunchShape(64, 32), H200), kind)
-    assert Shelf(compiled.folder, H200).find(module)
-    assert Shelf(compiled.folder, replace(H200, name="another", compute_units=1, driver="13.9")).find(module)
-    assert not Shelf(compiled.folder, replace(H200, architecture="sm_80")).find(module)
+    assert BinaryCache(compiled.folder, H200).find(module)
+    assert BinaryCache(compiled.folder, replace(H200, name="another", compute_units=1, driver="13.9")).find(module)
+    assert not BinaryCache(compiled.folder, replace(H200, architecture="sm_80")).find(module)
     monkeypatch.setattr(NvrtcToolchain, "version", lambda *_: "NVRTC 99")
-    assert not Shelf(compiled.folder, H200).find(module)
+    assert not BinaryCache(compiled.folder, H200).find(module)
 
 
 def test_names_pick_programs(tmp_path: Path) -> None:

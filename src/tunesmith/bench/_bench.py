@@ -11,6 +11,7 @@ from types import TracebackType
 
 from tunesmith.devices import environment
 from tunesmith.records import Cost, Measurement, Module, Outcome, Problem, Rejection, Target
+from tunesmith.toolchains import BinaryCache
 
 from ._compilers import Compilation, Compilers, facts
 from ._events import Event
@@ -18,7 +19,6 @@ from ._job import Job, Policy
 from ._messages import Candidate, Done, Interleave, Measure
 from ._process import Spawner
 from ._run import Run, Shop, candidate, fingerprint, from_death
-from ._shelf import Shelf
 from ._workers import Death, Workers, wait_until
 
 
@@ -35,7 +35,7 @@ class Bench:
         cache_dir.mkdir(parents=True, exist_ok=True)
         self._spawner = Spawner(environment(cache_dir))
         workers = Workers(self._spawner, target, policy, observe)
-        compilers = Compilers(self._spawner, target, policy, observe, Shelf(cache_dir, target))
+        compilers = Compilers(self._spawner, target, policy, observe, BinaryCache(cache_dir, target))
         self._shop = Shop(target, policy, workers, compilers, observe)
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:

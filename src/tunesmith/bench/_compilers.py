@@ -11,12 +11,12 @@ from functools import cache
 from multiprocessing.connection import Connection
 
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
+from tunesmith.toolchains import BinaryCache
 
 from ._events import Compiled, Event
 from ._job import Job, Policy, launch_outcome
 from ._messages import Built, Compile, Probe, Ready, Start
 from ._process import Child, Spawner
-from ._shelf import Shelf
 
 _DYING_SECONDS = 5.0
 _STARTING_SECONDS = 120.0
@@ -60,14 +60,14 @@ class Compilers:
     """Builds what jobs need. Request jobs, `pump` whenever there is time, and ask for what has become of a job.
 
     A process that crashed is replaced, and what it was at is tried once more in a fresh one before it is blamed: a
-    program probed before it may have broken the process. What lies on the shelf already is not compiled.
+    program probed before it may have broken the process. What is in the cache already is not compiled.
     """
 
     def __init__(
-        self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None], shelf: Shelf
+        self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None], kept: BinaryCache
     ) -> None:
         self._spawner, self._target, self._policy, self._observe = spawner, target, policy, observe
-        self._shelf = shelf
+        self._kept = kept
         self.processes = policy.compile_processes or len(os.sched_getaffinity(0))
         self._tasks: dict[str, _Task] = {}
         self._queue: deque[_Task] = deque()
@@ -145,7 +145,7 @@ class Compilers:
     def _add(self, key: str, request: Compile | Probe) -> _Task:
         if key not in self._tasks:
             task = self._tasks[key] = _Task(key, request)
-            kept = self._shelf.find(request.module) if isinstance(request, Compile) else None
+            kept = self._kept.find(request.module) if isinstance(request, Compile) else None
             if kept:
                 task.found = True
                 self._settle(task, Built(0.0, kept), Outcome.OK)
@@ -207,7 +207,7 @@ class Compilers:
         if built.poisoned:
             self._leave(seat)
         if isinstance(task.request, Compile) and built.binary:
-            self._shelf.keep(task.request.module, built.binary)
+            self._kept.keep(task.request.module, built.binary)
         is_launch = isinstance(task.request, Probe)
         self._settle(task, built, launch_outcome(built.reason) if is_launch else Outcome.COMPILE_ERROR)
 

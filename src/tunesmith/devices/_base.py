@@ -90,6 +90,14 @@ class Device(ABC):
     def load(self, binary: Binary) -> Program:
         """Make a compiled module ready to launch."""
 
+    def completed(self, binary: Binary, program: Program) -> Binary:
+        """The binary from which this program was loaded, with what the driver made of it at a launch that is over.
+
+        Where loading and launching a binary compiles nothing, that is the binary itself. Else a cache can keep the
+        result, so that the next process compiles nothing. On PoCL this takes as long as compiling.
+        """
+        return binary
+
     @abstractmethod
     def prepare(
         self, plan: Plan, programs: Sequence[Program], operands: Mapping[str, Buffer], workspace: Buffer | None

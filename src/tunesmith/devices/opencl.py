@@ -1,10 +1,9 @@
 """OpenCL devices: finding them, and carrying out plans on one.
 
 What PoCL reuses from another process (found with PoCL 3.1; the folder names under POCL_CACHE_DIR show it): the built
-program, by preprocessed source, build options and device; and the machine code of a kernel, by the work-group's size,
-by whether the global offset is zero (here always) and by whether every global size is below 65,536 work-items.
-Neither arguments nor the exact grid matter. So a kernel launched once anywhere with the same cache folder costs about
-50 ms in the next process instead of 0.5 to 20 s, provided that work-group and class of grid are the same.
+program, by preprocessed source, build options and device; and a kernel's machine code, by the work-group's size and by
+whether every global size is below 65,536 work-items. So a kernel launched once anywhere with the same cache folder
+costs 50 ms in the next process instead of 0.5 to 20 s, provided that work-group and class of grid are the same.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from tunesmith.records import (
 from tunesmith.toolchains import CompileError
 from tunesmith.toolchains._opencl_devices import context, platforms
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
-from tunesmith.toolchains.opencl import build
+from tunesmith.toolchains.opencl import build, completed
 
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
@@ -181,6 +180,9 @@ class OpenCLDevice(Device):
         except CompileError as error:
             raise LaunchError("program does not load", error.log) from error
         return _Loaded(program, {facts.entry: facts for facts in binary.facts}, {})
+
+    def completed(self, binary: Binary, program: Any) -> Binary:
+        return binary if binary.language == BLAS else completed(binary, program.program)
 
     def prepare(
         self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, _Memory], workspace: _Memory | None

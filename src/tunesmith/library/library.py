@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from tunesmith.devices import Device
@@ -23,7 +24,7 @@ from .gemm._foreign_calls import ForeignCalls
 from .gemm._host_calls import HostCalls
 from .gemm._request import WarnOnce
 from .gemm._torch_calls import TorchCalls
-from .launch._launcher import Launched, Launcher
+from .launch._launcher import Launched, Launcher, with_left_out
 from .launch._operand_calls import OperandCalls, Request
 
 
@@ -33,35 +34,41 @@ def load(
     """A library from one logic file, or from all of them in a folder and below.
 
     `device` is a selector or an open device to use instead of the one that the logic was made on. `launched` hears of
-    every launch. A logic that cannot be used here (its kernel is missing, files that it names have changed) is an error
-    when it is asked for, and no other is. Raises UserError for files that are no logic, and for two of one problem type
-    and device.
+    every launch. Of several files, one that cannot be used is left out with a warning, and is the error for who asks for
+    its problem type. Raises UserError where none can be used, and for two of one problem type and device.
     """
     folder = Path(path)
     files = logic_files(folder)
     if not files:
         raise UserError(str(folder), "holds no library logic", "name the output folder of `tunesmith tune`")
-    logics = [(file, Logic.load(file)) for file in files]
-    unusable = {file: why for file, logic in logics if (why := _why_unusable(file, logic))}
-    return Library(logics, device=device, launched=launched, unusable=unusable)
+    logics: list[tuple[Path, Logic]] = []
+    left_out: list[UserError] = []
+    for file in files:
+        try:
+            logic = Logic.load(file)
+            _check_configurations(file, logic)
+            logics.append((file, logic))
+        except UserError as error:
+            left_out.append(error)
+    if not logics:
+        raise left_out[0]
+    for error in left_out:
+        warnings.warn(f"{error}; its problem type is left out", stacklevel=2)
+    return Library(logics, device=device, launched=launched, left_out=left_out)
 
 
-def _why_unusable(file: Path, logic: Logic) -> UserError | None:
-    """Where a solution names no kernel, or says of its parameters what no tuning file may."""
+def _check_configurations(file: Path, logic: Logic) -> None:
+    """Raise UserError where a solution names no kernel, or says of its parameters what no tuning file may."""
     remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
     for named in logic.document.solutions:
         solution, where = named.solution, f"{file}: solution {named.name}"
         if solution.kernel not in KERNELS:
-            return UserError(where, f"there is no kernel {solution.kernel!r}", remedy)
-        try:
-            allowed = tuning_space(solution.type, hidden=True)
-            for name in (parameter.name for parameter in KERNELS[solution.kernel].space(solution.type)):
-                if name not in solution.configuration:
-                    return UserError(where, f"{name} is missing", remedy)
-                allowed[name].check(solution.configuration[name], where)
-        except UserError as error:
-            return error
-    return None
+            raise UserError(where, f"there is no kernel {solution.kernel!r}", remedy)
+        allowed = tuning_space(solution.type, hidden=True)
+        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(solution.type)):
+            if name not in solution.configuration:
+                raise UserError(where, f"{name} is missing", remedy)
+            allowed[name].check(solution.configuration[name], where)
 
 
 class Library:
@@ -76,11 +83,10 @@ class Library:
         *,
         device: Device | str | None = None,
         launched: Callable[[Launched], None] | None = None,
-        unusable: Mapping[Path, UserError] = MappingProxyType({}),
+        left_out: Sequence[UserError] = (),
     ) -> None:
         no_two_alike(logics)
-        self._all, self._asked, self._unusable = logics, device, unusable
-        self._usable = [(file, logic) for file, logic in logics if file not in unusable]
+        self._all, self._asked, self._left_out = logics, device, left_out
         self._lock = threading.RLock()
         self._opened: Launcher | None = None
         self._gpus: dict[str, Launcher] = {}
@@ -249,10 +255,10 @@ class Library:
             found = [kind for kind in known if asked in (kind.name, kind.operation)]
         if len(found) == 1:
             return found[0]
-        there = ", ".join(sorted(kind.name for kind in (found or known)))
-        what = "several logics are" if found else "no logic is"
         name = asked if isinstance(asked, str) else asked.name
-        raise UserError("launch", f"{what} for {name!r}; there are {there}", "name one of these types, or tune it")
+        there = ", ".join(sorted(kind.name for kind in (found or known)))
+        what = f"{'several logics are' if found else 'no logic is'} for {name!r}; there are {there}"
+        raise UserError("launch", with_left_out(what, self._left_out), "name one of these types, or tune it")
 
     def _launcher_on(self, selector: str) -> Launcher:
         """The library's own device without a selector, else the GPU that arrays lie on."""
@@ -266,7 +272,7 @@ class Library:
 
     def _opened_gpu(self, selector: str) -> Launcher:
         if self._asked is None and not (self._opened and self._opened.device.target.selector == selector):
-            return self._launcher_for(*open_gpu(self._usable, selector))
+            return self._launcher_for(*open_gpu(self._all, selector))
         with nullcontext() if self._opened or isinstance(self._asked, Device) else context_kept():
             launcher = self._launcher
         target = launcher.device.target
@@ -280,19 +286,17 @@ class Library:
         """The library's own device, opened if need be."""
         with self._lock:
             if self._opened is None:
-                if not self._usable:
-                    raise next(iter(self._unusable.values()))
-                self._opened = self._launcher_for(*open_for(self._usable, self._asked))
+                self._opened = self._launcher_for(*open_for(self._all, self._asked))
             return self._opened
 
     def _launcher_for(self, device: Device, used: Iterable[tuple[Path, Logic]]) -> Launcher:
         logics = {logic.document.problem_type: (file, logic) for file, logic in used}
         sunk = {
-            logic.document.problem_type: self._unusable.get(file) or absent(file, logic, device.target)
+            logic.document.problem_type: absent(file, logic, device.target)
             for file, logic in self._all
             if logic.document.problem_type not in logics
         }
-        return Launcher(device, logics, sunk)
+        return Launcher(device, logics, sunk, self._left_out)
 
 
 def _served(launcher: Launcher, name: str) -> ProblemType:

@@ -1,6 +1,7 @@
 """How source becomes a program: one compiler a language, found by the language's name."""
 
 from ._base import CompileError, Toolchain
+from ._cache import BinaryCache, compiled, user_cache
 from ._registry import TOOLCHAINS
 
-__all__ = ["TOOLCHAINS", "CompileError", "Toolchain"]
+__all__ = ["TOOLCHAINS", "BinaryCache", "CompileError", "Toolchain", "compiled", "user_cache"]

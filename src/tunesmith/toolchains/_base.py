@@ -37,6 +37,14 @@ class Toolchain(ABC):
         return ()
 
     def keeps(self, module: Module) -> bool:
-        """Whether a binary of this module may be put on disk for other runs: it is all that a device loads, and
-        compiler, architecture and `Module.digest` say all that it depends on."""
+        """Whether binaries of this module may be put on disk for other processes: architecture, `Module.digest` and
+        `conditions` say all that they depend on."""
         return False
+
+    def conditions(self, target: Target) -> tuple[str, ...]:
+        """What a binary depends on beside its module and the architecture: the compiler's version and more."""
+        return (self.version(target),)
+
+    def is_complete(self, binary: Binary) -> bool:
+        """Whether nothing is left to compile when a device loads the binary and launches it."""
+        return True

@@ -5,6 +5,7 @@ By `cuda.bindings` rather than `cuda.core.Program`, which loads the driver in re
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import Any
 
 from tunesmith.records import Binary, Module, Target
@@ -14,8 +15,10 @@ from ._cubin import cubin_facts
 
 REMEDY = "pip install cuda-bindings nvidia-cuda-nvrtc, of the driver's major version"
 
+_STANDARD = "--std=c++17"
 _ARCHITECTURE = "--gpu-architecture="
 _INCLUDING = ("-I", "--include-path", "-include", "--pre-include")
+_PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
 
 
 class NvrtcToolchain(Toolchain):
@@ -38,7 +41,7 @@ class NvrtcToolchain(Toolchain):
 
     def compile(self, module: Module, target: Target) -> Binary:
         variants = [option for option in module.options if option.startswith(_ARCHITECTURE)]
-        options = ["--std=c++17", *([] if variants else [f"{_ARCHITECTURE}{target.architecture}"]), *module.options]
+        options = [_STANDARD, *([] if variants else [f"{_ARCHITECTURE}{target.architecture}"]), *module.options]
         cubin = _compile(module.text, options)
         try:
             facts = cubin_facts(cubin, module.entries, target.architecture)
@@ -56,11 +59,23 @@ class NvrtcToolchain(Toolchain):
         """Not where an option names a folder or a file whose contents are in no digest."""
         return not any(option.startswith(_INCLUDING) for option in module.options)
 
+    def conditions(self, target: Target) -> tuple[str, ...]:
+        """NVRTC does not tell the last part of its version; the package that it came in does."""
+        return (self.version(target), _STANDARD, *(release for name in _PACKAGES for release in _installed(name)))
+
     def _release(self) -> str:
         from cuda.bindings import nvrtc
 
         major, minor = _checked(nvrtc.nvrtcVersion())
         return f"{major}.{minor}"
+
+
+def _installed(package: str) -> tuple[str, ...]:
+    """The package's version, if it is there."""
+    try:
+        return (metadata.version(package),)
+    except metadata.PackageNotFoundError:
+        return ()
 
 
 def _compile(text: str, options: list[str]) -> bytes:

@@ -6,6 +6,8 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +19,12 @@ from ._base import CompileError, Toolchain
 from ._cubin import cubin_facts
 
 REMEDY = "pip install 'triton>=3.4'"
+
+_PINNED = {"enable_fp_fusion": True}
+"""Triton 3.10 turns contraction to FMA off by default; so every release compiles the same program."""
+
+_VARIABLES = ("TRITON_", "PTXAS", "NVPTX", "AMDGCN", "DISABLE_", "LLVM_", "MLIR_")
+"""How the names of variables begin that may change what Triton and its assembler make."""
 
 REASONS = {"CompilationError": "source rejected", "PTXASError": "assembler failed"}
 """By the class that Triton raises; anything else is the compiler's own failure."""
@@ -63,6 +71,14 @@ class TritonToolchain(Toolchain):
         metadata = _metadata(compiled.metadata, target)
         return Binary(module.digest(), self.language, payload, _facts(payload, module, metadata, target), metadata)
 
+    def keeps(self, module: Module) -> bool:
+        """Not what a file of the user's holds, which may import others."""
+        return not module.python.partition(":")[0].endswith(".py")
+
+    def conditions(self, target: Target) -> tuple[str, ...]:
+        variables = sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
+        return (self.version(target), json.dumps([_PINNED, variables]))
+
 
 def jit_function(name: str) -> Any:
     """The function named `package.module:name` or `path/file.py:name`. Raises UserError when it is not there."""
@@ -96,8 +112,7 @@ def _compile(function: Any, constants: Configuration, target: Target) -> Any:
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
     places = {name: (index,) for index, name in enumerate(signature)}
     attributes = {places[name]: [["tt.divisibility", 16]] for name in _names(constants.get("divisible_by_16", ()))}
-    # Triton 3.10 turns contraction to FMA off by default; pinned here so that every release compiles the same program.
-    options = {"enable_fp_fusion": True, **constants.without(("signature", "constexprs", "divisible_by_16"))}
+    options = {**_PINNED, **constants.without(("signature", "constexprs", "divisible_by_16"))}
     try:
         source = ASTSource(function, signature, constexprs, attributes)
         return triton.compile(source, target=_gpu_target(target), options=options)

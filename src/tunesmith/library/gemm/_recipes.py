@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda import RepeatedPlan
 from tunesmith.library.arrays._view import View
-from tunesmith.library.launch._launcher import ALIGNMENT, NOT_YET, WORKSPACE, Launched, Launcher, Ready
+from tunesmith.library.launch._launcher import ALIGNMENT, NOT_YET, WORKSPACE, Launched, Launcher, Ready, with_left_out
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
@@ -236,7 +236,8 @@ def _unserved(request: GemmRequest, launcher: Launcher) -> UserError:
     if request.dest != request.data:
         what += f" operands and a {request.result} result"
     known = ", ".join(kind.name for kind in launcher.logics)
-    return UserError("matmul", f"no logic serves {what}; there are {known}", "tune a GEMM of that type")
+    why = with_left_out(f"no logic serves {what}; there are {known}", launcher.left_out)
+    return UserError("matmul", why, "tune a GEMM of that type")
 
 
 def _adjacent(bias: View) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,15 +69,16 @@ class Ready:
 
 class Launcher:
     """One device with the logics, programs, plans and memory that were needed on it so far. Not for several threads at
-    once. `sunk` says of problem types whose logic cannot be used here why not."""
+    once. `sunk` says why logic of other problem types does not serve here, `left_out` why files could not be used."""
 
     def __init__(
         self,
         device: Device,
         logics: Mapping[ProblemType, tuple[Path, Logic]],
         sunk: Mapping[ProblemType, UserError],
+        left_out: Sequence[UserError] = (),
     ) -> None:
-        self.device, self.sunk = device, sunk
+        self.device, self.sunk, self.left_out = device, sunk, left_out
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
         self._pool, self._programs = Pool(device), Programs()
@@ -195,6 +196,11 @@ class Launcher:
             kernel, config = KERNELS[solution.kernel], solution.configuration
             self._compiled[solution] = self._programs.compiled(self.device, kernel, config, solution.type)
         return self._compiled[solution]
+
+
+def with_left_out(what: str, errors: Sequence[UserError]) -> str:
+    """What is not there, with the files that could not be used: one of them may be what is meant."""
+    return what + "".join(f"; left out: {error.place}: {error.what}" for error in errors)
 
 
 def _asks_for_alignment(plan: Plan) -> bool:
