@@ -34,8 +34,8 @@ def load(
     """A library from one logic file, or from all of them in a folder and below.
 
     `device` is a selector or an open device to use instead of the one that the logic was made on. `launched` hears of
-    every launch. Of several files, one that cannot be used is left out with a warning, and is the error for who asks for
-    its problem type. Raises UserError where none can be used, and for two of one problem type and device.
+    every launch. Of several files, one that cannot be used is left out with a warning, and named where something is
+    missing. Raises UserError where none can be used, and for two of one problem type and device.
     """
     folder = Path(path)
     files = logic_files(folder)
@@ -52,8 +52,8 @@ def load(
             left_out.append(error)
     if not logics:
         raise left_out[0]
-    for error in left_out:
-        warnings.warn(f"{error}; its problem type is left out", stacklevel=2)
+    for reason in left_out:
+        warnings.warn(f"{reason}; its problem type is left out", stacklevel=2)
     return Library(logics, device=device, launched=launched, left_out=left_out)
 
 

@@ -236,8 +236,8 @@ def _unserved(request: GemmRequest, launcher: Launcher) -> UserError:
     if request.dest != request.data:
         what += f" operands and a {request.result} result"
     known = ", ".join(kind.name for kind in launcher.logics)
-    why = with_left_out(f"no logic serves {what}; there are {known}", launcher.left_out)
-    return UserError("matmul", why, "tune a GEMM of that type")
+    message = with_left_out(f"no logic serves {what}; there are {known}", launcher.left_out)
+    return UserError("matmul", message, "tune a GEMM of that type")
 
 
 def _adjacent(bias: View) -> bool:

@@ -132,6 +132,7 @@ class Launcher:
         """
         with self.at_home(), lent(self.device, self._pool, arrays, roles) as buffers:
             self._prepared(ready, buffers, stand_ins).enqueue()
+        self._programs.keep_new(self.device)
 
     def close(self) -> None:
         """Give memory and programs back."""

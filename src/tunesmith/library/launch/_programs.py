@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tunesmith.devices import Device, Program
 from tunesmith.kernels import Kernel
 from tunesmith.records import Binary, CompiledFacts, Configuration, Module, ProblemType, Rejection, Target
-from tunesmith.toolchains import TOOLCHAINS, CompileError
+from tunesmith.toolchains import TOOLCHAINS, BinaryCache, CompileError, compiled, user_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Programs:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._loaded: dict[str, tuple[Program, Binary]] = {}
+        self._new: list[tuple[Module, Program, Binary]] = []
 
     def compiled(
         self, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType
@@ -42,22 +45,34 @@ class Programs:
         useless = next(kernel.rejections_compiled(config, facts, device.target), None)
         return useless or Compiled(tuple(program for program, _ in loaded), facts, any(map(_promised, modules)))
 
+    def keep_new(self, device: Device) -> None:
+        """Put on disk what was loaded since the last time, for other processes: called when a launch is over."""
+        while self._new:
+            module, program, binary = self._new.pop()
+            kept = _cache(user_cache(), device.target)
+            if kept.keeps(module) and (complete := device.completed(binary, program)) is not binary:
+                kept.keep(module, complete)
+
     def clear(self) -> None:
         self._loaded.clear()
+        self._new.clear()
 
     def _load(self, device: Device, module: Module) -> tuple[Program, Binary]:
         digest = module.digest()
         if digest not in self._loaded:
-            binary = _binary(module, device.target)
-            self._loaded[digest] = device.load(binary), binary
+            if missing := TOOLCHAINS[module.language].unavailable():
+                raise CompileError("no compiler", missing)
+            binary = compiled(module, device.target, _cache(user_cache(), device.target))
+            program = device.load(binary)
+            self._loaded[digest] = program, binary
+            self._new.append((module, program, binary))
         return self._loaded[digest]
 
 
-def _binary(module: Module, target: Target) -> Binary:
-    toolchain = TOOLCHAINS[module.language]
-    if missing := toolchain.unavailable():
-        raise CompileError("no compiler", missing)
-    return toolchain.compile(module, target)
+@cache
+def _cache(folder: Path, target: Target) -> BinaryCache:
+    """One for each folder, since it asks compilers for their versions."""
+    return BinaryCache(folder, target)
 
 
 def _promised(module: Module) -> bool:

@@ -247,6 +247,7 @@ class Runner:
         )
         with lent(self.device, self._pool, {"Out": buffer.array}, {"Out": "out"}) as buffers:
             self._enqueue(planned, begin, count, buffers["Out"])
+        self._programs.keep_new(self.device)
 
     def _enqueue(self, planned: _Planned, begin: Position, count: int, out: Memory) -> None:
         grid, numbers = self._sized(planned, begin, count)
