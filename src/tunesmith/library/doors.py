@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, ProblemType, Registry
 
@@ -56,6 +58,17 @@ _ANY = Door()
 def door_of(problem_type: ProblemType) -> Door:
     operation = problem_type.operation
     return DOORS[operation] if operation in DOORS else _ANY  # noqa: SIM401 (a registry has no get)
+
+
+def storage_for(problem: Problem, random: np.random.Generator) -> dict[str, Array]:
+    """Random inputs as verification uses them, and outputs full of NaN, or of zeros where their type has none."""
+    operation = OPERATIONS[problem.type.operation]
+    storage: dict[str, Array] = dict(operation.inputs(problem, random))
+    for operand in operation.operands(problem):
+        if operand.name not in storage:
+            empty = np.nan if np.dtype(operand.dtype).kind not in "iu" else 0
+            storage[operand.name] = np.full(operand.storage_elements, empty, operand.dtype)
+    return storage
 
 
 def logical_arrays(problem: Problem, storage: Storage) -> dict[str, Array]:

@@ -56,7 +56,8 @@ class GemmDoor(Door):
     def peer(self, problem: Problem, storage: Storage) -> Callable[[], object] | None:
         """NumPy's BLAS, of a plain product."""
         plain = "C" in self.unread(problem) and not any(name in problem.type.fields for name in EPILOGUE)
-        if not plain or problem.scalars.get("alpha", 1.0) != 1:
+        asked = self.takes_host_arrays(problem.type) and problem.scalars.get("alpha", 1.0) == 1
+        if not (plain and asked):
             return None
         a, b, _, out = _row_major(problem, storage)
         return partial(np.matmul, a, b, out=out)
