@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +58,11 @@ def _look(library: Library, logic: Logic, row: Row, launched: list[Launched]) ->
 
 
 def _right(problem: Problem, solution: Solution, before: Storage, after: Storage) -> bool:
-    """Whether outputs are what the reference says, for a family whose results depend on its configuration too."""
-    checked = KERNELS[solution.kernel].checks(solution.configuration, problem, (problem,))[0]
-    expected = OPERATIONS[problem.type.operation].reference(checked, before)
+    """Whether outputs are what the reference says, by what the family adds to the scalars where results depend on the
+    configuration too."""
+    added = KERNELS[solution.kernel].checks(solution.configuration, problem, (problem,))[0].scalars
+    known = replace(problem, scalars=problem.scalars | added)
+    expected = OPERATIONS[problem.type.operation].reference(known, before)
     found = logical_arrays(problem, after)
     return all(_meets(found[name], one) for name, one in expected.items())
 
