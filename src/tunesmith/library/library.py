@@ -93,7 +93,7 @@ class Library:
         warn = WarnOnce()
         self._host = HostCalls(self._launcher_on, self._lock, launched, warn)
         self._torch = TorchCalls(self._gpu, self._lock, launched, warn)
-        self._foreign = ForeignCalls(self._gpu, self._lock, launched)
+        self._foreign = ForeignCalls(self._gpu, self._lock, launched, warn)
         self._operands = OperandCalls(self._launcher_on, self._lock, launched)
 
     @property
@@ -203,7 +203,7 @@ class Library:
             return self._torch.matmul(torch, *call)
         if on_gpu(a):
             call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
-            return self._foreign.matmul(*call, stream)
+            return self._foreign.matmul(stream, *call)
         if stream is not None:
             raise ValueError("a lies on the host; a stream goes with memory of a GPU")
         if out is not None and isinstance(out, (list, tuple)):
@@ -222,7 +222,7 @@ class Library:
             host_scale("scale_b", host_array(scale_b, "scale_b", "a")),
             out_dtype,
         )
-        made = self._host.matmul(*call)
+        made = self._host.matmul(None, *call)
         if out is not None:
             return out
         return made if torch is None else as_tensor(torch, made)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,70 +23,38 @@ UNKNOWN_TO_NUMPY = {"bfloat16": "int16", "float8_e4m3fn": "int8", "float8_e5m2":
 """Types of torch that NumPy has only by `ml_dtypes`, with types of the same size that it has itself."""
 
 
-class Arrays(ABC):
-    """How one library's arrays are made and copied."""
-
-    @abstractmethod
-    def empty(self, shape: Sequence[int], dtype: str) -> Any:
-        """Row-major and uninitialised; `dtype` is NumPy's name."""
-
-    @abstractmethod
-    def strided(self, storage: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        """A view of storage; strides are in elements."""
-
-    @abstractmethod
-    def expand(self, x: Any, shape: tuple[int, ...]) -> Any:
-        """A view in which axes of extent 1 are repeated."""
-
-    @abstractmethod
-    def permute(self, x: Any, axes: tuple[int, ...]) -> Any: ...
-
-    @abstractmethod
-    def contiguous_copy(self, x: Any) -> Any:
-        """Row-major, aligned, in the machine's byte order."""
-
-    def blank(self, shape: tuple[int, ...], dtype: str, axes: tuple[int, ...] | None = None) -> Any:
-        """Uninitialised, row-major, or with its axes from the slowest to the fastest in this order."""
-        order = axes or tuple(range(len(shape)))
-        return self.permute(self.empty([shape[axis] for axis in order], dtype), _inverse(order))
-
-    def copy(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """With its axes from the slowest to the fastest in this order."""
-        return self.permute(self.contiguous_copy(self.permute(x, axes)), _inverse(axes))
-
-
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
-
-
 @dataclass(frozen=True, slots=True)
-class NumPyArrays(Arrays):
-    """New arrays begin at a multiple of `alignment` bytes, and may be wrapped by a device that shares the memory."""
+class NumPyArrays:
+    """How NumPy makes arrays. New ones begin at a multiple of `alignment` bytes, as a device likes them."""
 
     alignment: int
+    torch: Any = None
 
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
+        """Row-major and uninitialised; `dtype` is NumPy's name."""
         size = prod(shape) * np.dtype(dtype).itemsize
         raw = np.empty(size + self.alignment, np.uint8)
         start = -raw.ctypes.data % self.alignment
         return raw[start : start + size].view(dtype).reshape(shape)
 
     def strided(self, storage: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+        """A view of one-dimensional storage; strides are in elements."""
         return spread(storage, shape, strides)
 
     def expand(self, x: Array, shape: tuple[int, ...]) -> Array:
         return np.broadcast_to(x, shape)
 
-    def permute(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return x.transpose(axes)
+    def copy(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Aligned and in the machine's byte order, its axes from the slowest to the fastest in this order."""
+        return np.array(x.transpose(axes), x.dtype.newbyteorder("="), order="C").transpose(inverse(axes))
 
-    def contiguous_copy(self, x: Array) -> Array:
-        return np.array(x, x.dtype.newbyteorder("="), order="C")
+    def permuted(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return x.transpose(axes)
 
 
 @dataclass(frozen=True, slots=True)
-class TorchArrays(Arrays):
-    """New tensors lie on `device`."""
+class TorchArrays:
+    """The same for torch's tensors, on `device`."""
 
     torch: Any
     device: Any
@@ -101,11 +68,18 @@ class TorchArrays(Arrays):
     def expand(self, x: Any, shape: tuple[int, ...]) -> Any:
         return x.expand(shape)
 
-    def permute(self, x: Any, axes: tuple[int, ...]) -> Any:
+    def copy(self, x: Any, axes: tuple[int, ...]) -> Any:
+        return x.permute(axes).clone(memory_format=self.torch.contiguous_format).permute(inverse(axes))
+
+    def permuted(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.permute(axes)
 
-    def contiguous_copy(self, x: Any) -> Any:
-        return x.clone(memory_format=self.torch.contiguous_format)
+
+Arrays = NumPyArrays | TorchArrays
+
+
+def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 # --- views ------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,11 @@ from functools import cache
 from math import prod
 from typing import Any
 
+import numpy as np
+
+NOT_YET = 256
+"""Stands for an address until there is one: aligned as it will be, and not null, so that tensor maps can be encoded."""
+
 WIDEST = 2
 """On the host, columns further apart than this many times their length are copied together: a device without the
 host's memory would otherwise be sent mostly what lies between them."""
@@ -63,6 +68,12 @@ class View:
     def overlaps(self, other: View) -> bool:
         """Whether the ranges of memory of both meet."""
         return self.address < other.address + other.span and other.address < self.address + self.span
+
+    def like(self, dtype: str, shape: tuple[int, ...]) -> View:
+        """Of memory that is still to be made beside this one, row-major and aligned."""
+        size = np.dtype(dtype).itemsize
+        made = replace(self, dtype=dtype, itemsize=size, shape=shape, strides=natural_strides(shape, size))
+        return replace(made, address=NOT_YET, read_only=False, native=True, owner=None)
 
     # --- batches of matrices ------------------------------------------------------------------------------------------
 

@@ -67,8 +67,9 @@ def arguments(
     return Arguments(a, b, c, bias, scale_a, scale_b, out), Scalars(activation, alpha, beta, dest)
 
 
-def request_of(seen: Arguments, scalars: Scalars, tf32: bool = False) -> tuple[tuple[int, ...], GemmRequest]:
-    """The result's shape, and what is computed. Raises TypeError for data types, ValueError for everything else."""
+def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
+    """The call with its matrices as batches; a row-major `out` stands for one that is not given. Raises TypeError for
+    data types, ValueError for everything else."""
     shape = result_shape(seen.a.shape, seen.b.shape)
     for name, fit in (("c", shape), ("out", shape), ("bias", shape[-1:])):
         if (x := getattr(seen, name)) is not None:
@@ -85,7 +86,16 @@ def request_of(seen: Arguments, scalars: Scalars, tf32: bool = False) -> tuple[t
         if DATA_TYPES[data].sums == "int32" and not float(value).is_integer():
             raise ValueError(f"{name} is {value}; of integers it is an integer")
     activation, tf32 = activation_named(scalars.activation), tf32 and data == "s"
-    return shape, GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, scaled, tf32)
+    request = GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, scaled, tf32)
+    out = seen.out or seen.a.like(request.result, shape)
+    batch = shape[0] if len(shape) == 3 else 1
+    matrices = {"a": seen.a, "b": seen.b, "out": out, **({} if seen.c is None else {"c": seen.c})}
+    batches = {name: x.batch(batch) for name, x in matrices.items()}
+    extra = {"Bias": seen.bias, "ScaleA": seen.scale_a, "ScaleB": seen.scale_b}
+    given = {name: x for name, x in extra.items() if x is not None}
+    return Call(
+        **batches, alpha=float(scalars.alpha), beta=float(scalars.beta), request=request, shape=shape, extra=given
+    )
 
 
 def _has_scales(seen: Arguments) -> bool:
@@ -130,34 +140,19 @@ def host_scale(name: str, given: Any) -> float | None:
 class Call:
     """D = activation(alpha A B + bias) + beta C with every matrix as batch x rows x columns.
 
-    `extra` holds what else kernels read, by their operands' names; what of the epilogue is in the `request`, c
-    included, may be left out of the call where it follows the product.
+    `shape` is the result's as the caller sees it. `extra` holds what else kernels read, by their operands' names; what
+    of the epilogue is in the `request`, c included, may be left out of the call where it follows the product.
     """
 
     a: View
     b: View
-    c: View | None
     out: View
     alpha: float
     beta: float
     request: GemmRequest
+    shape: tuple[int, ...]
+    c: View | None = None
     extra: Mapping[str, View] = field(default_factory=dict)
-
-    @staticmethod
-    def of(seen: Arguments, scalars: Scalars, request: GemmRequest) -> Call:
-        """The call with its matrices as batches; `out` is there."""
-        batch = seen.out.shape[0] if len(seen.out.shape) == 3 else 1
-        extra = {"Bias": seen.bias, "ScaleA": seen.scale_a, "ScaleB": seen.scale_b}
-        return Call(
-            a=seen.a.batch(batch),
-            b=seen.b.batch(batch),
-            c=None if seen.c is None else seen.c.batch(batch),
-            out=seen.out.batch(batch),
-            alpha=float(scalars.alpha),
-            beta=float(scalars.beta),
-            request=request,
-            extra={name: x for name, x in extra.items() if x is not None},
-        )
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

@@ -33,40 +33,30 @@ def _silu(x: Array) -> Array:
     return silu
 
 
-NUMPY: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
-    {"none": lambda x: x, "relu": _relu, "gelu": _gelu, "silu": _silu}
-)
-TORCH: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+ACTIVATIONS: Mapping[str, tuple[Callable[[Array], Array], Callable[[Any, Any], Any]]] = MappingProxyType(
     {
-        "none": lambda torch, x: x,
-        "relu": lambda torch, x: torch.relu_(x),
-        "gelu": lambda torch, x: torch.nn.functional.gelu(x),
-        "silu": lambda torch, x: torch.nn.functional.silu(x),
+        "none": (lambda x: x, lambda torch, x: x),
+        "relu": (_relu, lambda torch, x: torch.relu_(x)),
+        "gelu": (_gelu, lambda torch, x: torch.nn.functional.gelu(x)),
+        "silu": (_silu, lambda torch, x: torch.nn.functional.silu(x)),
     }
 )
+"""By NumPy, and by torch."""
 
 
-def finished_by_numpy(product: Array, left: GemmRequest, beta: float, given: Arguments) -> Array:
-    """With what is `left` to be done, in the precision of the sums. The host's scales are in alpha."""
-    wide = product.astype(DATA_TYPES[left.data].sums)
+def finished(torch: Any, product: Any, left: GemmRequest, beta: float, given: Arguments) -> Any:
+    """A product with what is `left` to be done, in the precision of the sums; without torch by NumPy."""
+    sums = DATA_TYPES[left.data].sums
+    wide: Any = product.to(getattr(torch, sums), copy=True) if torch else product.astype(sums)
+    for scale in (given.scale_a, given.scale_b) if left.scaled else ():
+        if scale is not None:
+            wide *= scale
     if left.bias:
         wide += given.bias
-    wide = NUMPY[left.activation](wide)
-    if left.beta:
-        wide += np.asarray(beta, wide.dtype) * given.c
-    return wide
-
-
-def finished_by_torch(torch: Any, product: Any, left: GemmRequest, beta: float, given: Arguments) -> Any:
-    """The same for torch tensors, on torch's current stream."""
-    wide = product.to(getattr(torch, DATA_TYPES[left.data].sums), copy=True)
-    if left.scaled:
-        for scale in (given.scale_a, given.scale_b):
-            if scale is not None:
-                wide *= scale
-    if left.bias:
-        wide += given.bias
-    wide = TORCH[left.activation](torch, wide)
-    if left.beta:
+    by_numpy, by_torch = ACTIVATIONS[left.activation]
+    wide = by_torch(torch, wide) if torch else by_numpy(wide)
+    if left.beta and torch:
         wide.add_(given.c, alpha=int(beta) if left.data == "i8" else beta)
+    elif left.beta:
+        wide += np.asarray(beta, wide.dtype) * given.c
     return wide

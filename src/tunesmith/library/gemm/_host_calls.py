@@ -7,11 +7,9 @@ from typing import Any
 from tunesmith.library.arrays._libraries import Array, NumPyArrays, view_of_numpy
 from tunesmith.library.launch._launcher import ALIGNMENT
 
-from ._call import Arguments, Call, Scalars, request_of
+from ._call import Arguments, Scalars, checked
 from ._calls import OVER_AN_OPERAND, Calls, Known
-from ._epilogue import finished_by_numpy
-from ._recipes import REMEMBERED, Addresses, Copied, Direct, recipe
-from ._request import GemmRequest
+from ._recipes import Addresses, Copied, Direct
 
 ROLES = {"D": "out"}
 STAND_INS: tuple[dict[str, str], dict[str, str]] = ({}, {"C": "D"})
@@ -20,28 +18,29 @@ STAND_INS: tuple[dict[str, str], dict[str, str]] = ({}, {"C": "D"})
 class HostCalls(Calls):
     """On the library's own device, which may share the host's memory."""
 
-    def matmul(self, given: Arguments, scalars: Scalars) -> Array:
-        """activation(alpha a b + bias) + beta c, into `out` if there is one. Waits."""
+    def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
         layouts, at = _seen(given)
         key = layouts, scalars
         with self._lock:
-            known: Known | None = self._known.get(key)
+            known = self._known.get(key)
             if known is None:
-                known = self._learn(key, given, scalars)
+                seen = Arguments(*(None if x is None else view_of_numpy(x) for x in given))
+                call = checked(seen, scalars)
+                known = self._keep(key, "", call, lambda launcher: NumPyArrays(launcher.device.alignment))
             match known.recipe:
                 case Direct() as recipe:
                     return self._launch(known, recipe, given, scalars, at)
                 case Copied() as recipe:
-                    return self._copied(known, recipe, given, scalars)  # type: ignore[no-any-return]
+                    return self._copied(known, recipe, given, scalars)
                 case recipe:
-                    return self._followed(known, recipe, given, scalars)  # type: ignore[no-any-return]
+                    return self._followed(known, recipe, given, scalars)
 
-    def _launch(self, known: Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses) -> Array:
+    def _launch(self, known: Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses) -> Any:
         a, b, c, bias, *_, out = given
         if out is None:
             out = known.blank()
         elif recipe.overwrites(at):
-            return self._copied(known, OVER_AN_OPERAND, given, scalars)  # type: ignore[no-any-return]
+            return self._copied(known, OVER_AN_OPERAND, given, scalars)
         arrays = {"A": b, "B": a, "D": out} if recipe.swapped else {"A": a, "B": b, "D": out}
         if c is not None:
             arrays["C"] = c
@@ -52,26 +51,7 @@ class HostCalls(Calls):
             known.launcher.run(recipe.ready, part, ROLES, STAND_INS[c is None])
             if self._launched:
                 self._launched(recipe.launched)
-        return out  # type: ignore[no-any-return]
-
-    def _again(self, known: Known, given: Arguments, scalars: Scalars) -> Array:
-        return self.matmul(given, scalars)
-
-    def _finished(self, known: Known, product: Array, left: GemmRequest, beta: float, given: Arguments) -> Array:
-        return finished_by_numpy(product, left, beta, given)
-
-    def _learn(self, key: Any, given: Arguments, scalars: Scalars) -> Known:
-        seen = Arguments(*(None if x is None else view_of_numpy(x) for x in given))
-        shape, request = request_of(seen, scalars)
-        launcher = self._launcher_of("")
-        arrays = NumPyArrays(launcher.device.alignment)
-        if given.out is None:
-            seen = seen._replace(out=view_of_numpy(arrays.blank(shape, request.result)))
-        found = recipe(launcher, Call.of(seen, scalars, request))
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        known = self._known[key] = Known(found, launcher, arrays, request, shape)
-        return known
+        return out
 
 
 def _seen(given: Arguments) -> tuple[tuple[Any, ...], Addresses]:

@@ -45,12 +45,7 @@ class LayoutMatch:
         return {name: _AXES[first, inside] for name, first in columns_first.items()}
 
 
-_AXES = {
-    (False, False): (0, 1, 2),
-    (True, False): (0, 2, 1),
-    (False, True): (1, 2, 0),
-    (True, True): (2, 1, 0),
-}
+_AXES = {(False, False): (0, 1, 2), (True, False): (0, 2, 1), (False, True): (1, 2, 0), (True, True): (2, 1, 0)}
 """Axes of batch x rows x columns, by whether columns are contiguous, and whether the batch is interleaved."""
 
 

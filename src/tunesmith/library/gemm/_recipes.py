@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda import RepeatedPlan
-from tunesmith.library.arrays._view import View
-from tunesmith.library.launch._launcher import ALIGNMENT, NOT_YET, WORKSPACE, Launched, Launcher, Ready, with_left_out
+from tunesmith.library.arrays._view import NOT_YET, View
+from tunesmith.library.launch._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready, with_left_out
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
 from ._call import Call
 from ._layouts import LayoutMatch, best_match, leading_dimensions, misfits, problem_of
 from ._request import GemmRequest
-
-REMEMBERED = 4096
-"""Layouts whose recipes are kept."""
 
 Addresses = Sequence[int]
 """Of a call's `Arguments`, in their order; 0 for what was not given."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tunesmith.library.arrays._libraries import TorchArrays, no_gradient, view_of_torch
@@ -10,28 +9,15 @@ from tunesmith.library.arrays._streams import current_handle, not_ready
 from tunesmith.library.arrays._view import selector
 from tunesmith.library.launch._launcher import ALIGNMENT
 
-from ._call import Arguments, Call, Scalars, request_of
+from ._call import Arguments, Scalars, checked
 from ._calls import OVER_AN_OPERAND, Calls, Known
-from ._epilogue import finished_by_torch
-from ._recipes import REMEMBERED, Addresses, Copied, Direct, recipe
-from ._request import GemmRequest
-
-
-@dataclass(frozen=True, slots=True)
-class _Known(Known):
-    """`like` has the result's shape, type and device, and one element: torch makes a result like it in half of the time
-    that it takes to be told these three."""
-
-    device: Any
-    ordinal: int
-    like: Any
+from ._recipes import Addresses, Copied, Direct
 
 
 class TorchCalls(Calls):
     """On the tensors' GPU, on torch's current stream."""
 
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
-        """activation(alpha scale_a scale_b a b + bias) + beta c, into `out` if there is one."""
         try:
             layouts, at = _seen(torch, given)
             key = layouts, scalars, _tf32(torch, given.a)
@@ -51,7 +37,7 @@ class TorchCalls(Calls):
                     return self._followed(known, recipe, given, scalars)
 
     def _launch(
-        self, torch: Any, known: _Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses
+        self, torch: Any, known: Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses
     ) -> Any:
         out = given.out
         if out is None:
@@ -74,31 +60,16 @@ class TorchCalls(Calls):
             self._launched(recipe.launched)
         return out
 
-    def _again(self, known: Known, given: Arguments, scalars: Scalars) -> Any:
-        assert isinstance(known.arrays, TorchArrays)
-        return self.matmul(known.arrays.torch, given, scalars)
-
-    def _finished(self, known: Known, product: Any, left: GemmRequest, beta: float, given: Arguments) -> Any:
-        assert isinstance(known.arrays, TorchArrays)
-        return finished_by_torch(known.arrays.torch, product, left, beta, given)
-
-    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> _Known:
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
         _check_tensors(torch, given)
         if torch.cuda.is_current_stream_capturing():
             raise not_ready()
         seen = Arguments(*(None if x is None else view_of_torch(x) for x in given))
-        shape, request = request_of(seen, scalars, _tf32(torch, given.a))
+        call = checked(seen, scalars, _tf32(torch, given.a))
         device, ordinal = given.a.device, given.a.get_device()
-        arrays = TorchArrays(torch, device)
-        like = torch.empty((), dtype=getattr(torch, request.result), device=device).expand(shape)
-        if given.out is None:
-            seen = seen._replace(out=view_of_torch(torch.empty_like(like, memory_format=torch.contiguous_format)))
-        launcher = self._launcher_of(selector(ordinal))
-        found = recipe(launcher, Call.of(seen, scalars, request))
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        known = self._known[key] = _Known(found, launcher, arrays, request, shape, device, ordinal, like)
-        return known
+        like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
+        more = {"device": device, "ordinal": ordinal, "like": like}
+        return self._keep(key, selector(ordinal), call, lambda _: TorchArrays(torch, device), **more)
 
 
 def _seen(torch: Any, given: Arguments) -> tuple[tuple[Any, ...], Addresses]:

@@ -41,10 +41,6 @@ ALIGNMENT = 16
 WORKSPACE = ""
 """By which name a plan's memory has its workspace."""
 
-NOT_YET = 256
-"""Stands for the workspace's address until there is one: aligned as it will be, and not null, so that tensor maps of it
-can be encoded."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launched:

@@ -24,12 +24,12 @@ from tunesmith.library.arrays._libraries import (
     view_on_gpu,
 )
 from tunesmith.library.arrays._streams import current_handle, follow, handle_for, not_ready
-from tunesmith.library.arrays._view import View
+from tunesmith.library.arrays._view import NOT_YET, View
 from tunesmith.library.doors import door_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, ProblemType
 
-from ._launcher import ALIGNMENT, NOT_YET, WORKSPACE, Launched, Launcher, Ready
+from ._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready
 
 REMEMBERED = 4096
 """Layouts whose launches are kept."""
@@ -96,10 +96,7 @@ class OperandCalls:
     given, hears of every launch."""
 
     def __init__(
-        self,
-        launcher_of: Callable[[str], Launcher],
-        lock: RLock,
-        launched: Callable[[Launched], None] | None,
+        self, launcher_of: Callable[[str], Launcher], lock: RLock, launched: Callable[[Launched], None] | None
     ) -> None:
         self._launcher_of, self._lock, self._launched = launcher_of, lock, launched
         self._known: dict[Any, Known] = {}
