@@ -17,9 +17,9 @@ from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
-from .arrays._libraries import as_tensor, host_array, on_gpu, torch_of
+from .arrays._libraries import as_tensor, on_gpu, torch_of
 from .doors import door_of
-from .gemm._call import arguments, host_scale
+from .gemm._call import arguments
 from .gemm._foreign_calls import ForeignCalls
 from .gemm._host_calls import HostCalls
 from .gemm._request import WarnOnce
@@ -119,10 +119,13 @@ class Library:
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
         for sizes or a type that do not fit, UserError when nothing is legal there.
         """
-        kind = _served(self._launcher, problem_type)
+        launcher = self._launcher
+        kind = _named((*launcher.logics, *(launcher.sunk if problem_type else ())), problem_type, self._left_out)
+        if why := launcher.sunk.get(kind):
+            raise why
         problem = Problem(kind, door_of(kind).sizes(kind, sizes))
         with self._lock:
-            choice = next(self._launcher.choices(problem), None)
+            choice = next(launcher.choices(problem), None)
         if choice is None:
             raise UserError(kind.name, f"no solution is legal at {problem}", "tune for such sizes")
         return choice
@@ -156,10 +159,11 @@ class Library:
         `stream`.
 
         Raises TypeError for operands, scalars or sizes that are missing or unknown and for data types, ValueError for
-        shapes, strides, devices, and outputs that must not be written or share memory with another operand, UserError
-        where no logic is for the type or nothing runs, and `devices.LaunchError` when the device fails.
+        shapes, strides, devices, types without a logic, and outputs that must not be written or share memory with
+        another operand, UserError where the type's logic cannot be used or nothing runs, and `devices.LaunchError` when
+        the device fails.
         """
-        kind = self._kind(problem_type)
+        kind = _named({logic.document.problem_type for _, logic in self._all}, problem_type, self._left_out)
         request = Request.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
         return self._operands.launch(request, stream)
 
@@ -196,32 +200,15 @@ class Library:
         device fails.
         """
         torch = torch_of(a)
+        call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
         if torch is not None and a.is_cuda:
             if stream is not None:
                 raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
-            call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
             return self._torch.matmul(torch, *call)
         if on_gpu(a):
-            call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
             return self._foreign.matmul(stream, *call)
         if stream is not None:
             raise ValueError("a lies on the host; a stream goes with memory of a GPU")
-        if out is not None and isinstance(out, (list, tuple)):
-            raise ValueError("out must be an array that may be written")
-        call = arguments(
-            host_array(a, "a", "a"),
-            host_array(b, "b", "a"),
-            host_array(out, "out", "a"),
-            host_array(bias, "bias", "a"),
-            activation,
-            host_array(residual, "residual", "a"),
-            alpha,
-            beta,
-            host_array(c, "c", "a"),
-            host_scale("scale_a", host_array(scale_a, "scale_a", "a")),
-            host_scale("scale_b", host_array(scale_b, "scale_b", "a")),
-            out_dtype,
-        )
         made = self._host.matmul(None, *call)
         if out is not None:
             return out
@@ -245,20 +232,6 @@ class Library:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-    def _kind(self, asked: ProblemType | str) -> ProblemType:
-        """The type that is asked for. Raises UserError where no logic was loaded for it."""
-        known = {logic.document.problem_type for _, logic in self._all}
-        if isinstance(asked, ProblemType):
-            found = [asked] if asked in known else []
-        else:
-            found = [kind for kind in known if asked in (kind.name, kind.operation)]
-        if len(found) == 1:
-            return found[0]
-        name = asked if isinstance(asked, str) else asked.name
-        there = ", ".join(sorted(kind.name for kind in (found or known)))
-        what = f"{'several logics are' if found else 'no logic is'} for {name!r}; there are {there}"
-        raise UserError("launch", with_left_out(what, self._left_out), "name one of these types, or tune it")
 
     def _launcher_on(self, selector: str) -> Launcher:
         """The library's own device without a selector, else the GPU that arrays lie on."""
@@ -299,18 +272,12 @@ class Library:
         return Launcher(device, logics, sunk, self._left_out)
 
 
-def _served(launcher: Launcher, name: str) -> ProblemType:
-    """The type of that name, or the only one. Raises the reason where its logic cannot be used."""
-    if name not in (kind.name for kind in launcher.logics):
-        for kind, why in launcher.sunk.items():
-            if kind.name == name:
-                raise why
-    return _named(launcher.logics, name)
-
-
-def _named(kinds: Collection[ProblemType], name: str) -> ProblemType:
-    fitting = [kind for kind in kinds if name in ("", kind.name)]
+def _named(kinds: Collection[ProblemType], asked: ProblemType | str, left_out: Sequence[UserError] = ()) -> ProblemType:
+    """The type that is asked for, by its name or its operation's; the only one for nothing."""
+    fitting = [kind for kind in kinds if asked in ("", kind, kind.name, kind.operation)]
     if len(fitting) != 1:
         known = ", ".join(kind.name for kind in kinds)
-        raise ValueError(f"name one problem type of {known}" + (f", not {name!r}" if name else ""))
+        name = asked if isinstance(asked, str) else asked.name
+        what = f"name one problem type of {known}" + (f", not {name!r}" if name else "")
+        raise ValueError(with_left_out(what, left_out))
     return fitting[0]

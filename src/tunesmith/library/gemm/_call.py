@@ -55,7 +55,7 @@ def arguments(
     if c is not None or residual is not None or beta != 0:
         beta = added(c, residual, beta)
         if beta == 0:
-            same_shape("c", c.shape, result_shape(a.shape, b.shape))
+            same_shape("c", np.shape(c), result_shape(np.shape(a), np.shape(b)))
             c = None
         elif residual is not None:
             c = residual
@@ -125,15 +125,6 @@ def same_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> 
     """Raises ValueError where it is another one."""
     if tuple(shape) != tuple(expected):
         raise ValueError(f"{name} has shape {tuple(shape)}, the product asks for {tuple(expected)}")
-
-
-def host_scale(name: str, given: Any) -> float | None:
-    """A scale in the host's memory, which goes into alpha. Raises ValueError for anything but one number."""
-    if given is None:
-        return None
-    if np.size(given) != 1:
-        raise ValueError(f"{name} has shape {np.shape(given)}; it is one number")
-    return float(np.asarray(given).reshape(()))
 
 
 @dataclass(frozen=True)

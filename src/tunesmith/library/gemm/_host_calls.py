@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.library.arrays._libraries import Array, NumPyArrays, view_of_numpy
+from tunesmith.library.arrays._libraries import Array, NumPyArrays, host_array, view_of_numpy
 from tunesmith.library.launch._launcher import ALIGNMENT
 
 from ._call import Arguments, Scalars, checked
@@ -19,6 +19,7 @@ class HostCalls(Calls):
     """On the library's own device, which may share the host's memory."""
 
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
+        given, scalars = _on_host(given, scalars)
         layouts, at = _seen(given)
         key = layouts, scalars
         with self._lock:
@@ -52,6 +53,20 @@ class HostCalls(Calls):
             if self._launched:
                 self._launched(recipe.launched)
         return out
+
+
+def _on_host(given: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]:
+    """Arguments as NumPy's arrays, and scales, which lie in the host's memory too, in alpha. Raises ValueError."""
+    if isinstance(given.out, (list, tuple)):
+        raise ValueError("out must be an array that may be written")
+    given = Arguments(*(host_array(x, name, "a") for name, x in zip(given._fields, given, strict=True)))
+    for name in ("scale_a", "scale_b"):
+        if (scale := getattr(given, name)) is not None:
+            if scale.size != 1:
+                raise ValueError(f"{name} has shape {scale.shape}; it is one number")
+            scalars = scalars._replace(alpha=scalars.alpha * float(scale.reshape(())))
+            given = given._replace(**{name: None})
+    return given, scalars
 
 
 def _seen(given: Arguments) -> tuple[tuple[Any, ...], Addresses]:

@@ -108,9 +108,9 @@ class OperandCalls:
         if torch is not None and first.is_cuda:
             if stream is not None:
                 raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
-            return self._on_torch(torch, first.device, asked)
+            return self._on_gpu(TorchArrays(torch, first.device), asked, stream)
         if first is not None and on_gpu(first):
-            return self._on_stream(asked, stream)
+            return self._on_gpu(None, asked, stream)
         if stream is not None:
             raise ValueError("the arrays lie on the host; a stream goes with memory of a GPU")
         return self._on_host(torch, asked)
@@ -132,47 +132,36 @@ class OperandCalls:
         shown = made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
         return known.results({**asked.arrays, **shown})
 
-    def _on_torch(self, torch: Any, device: Any, asked: Request) -> Any:
-        for name, x in asked.arrays.items():
-            if not isinstance(x, torch.Tensor) or x.layout is not torch.strided or x.device != device:
-                where = getattr(x, "device", type(x).__name__)
-                raise ValueError(f"{name} is no dense tensor on {device} ({where}): all operands lie on one GPU")
-            if x.requires_grad and torch.is_grad_enabled():
-                raise no_gradient()
-        views = {name: view_of_torch(x) for name, x in asked.arrays.items()}
-        with self._lock:
-            selector = common_gpu(views.values())
-            launcher, capturing = self._launcher_of(selector), torch.cuda.is_current_stream_capturing()
-            known = self._prepared(launcher, asked, views, capturing)
-            made = known.made(TorchArrays(torch, device), views)
-            handle, plan = current_handle(torch)(int(selector.partition(":")[2])), known.ready.launched.plan
-            # While a graph is captured from its own pool: a replay may run beside other work of the stream.
-            kept = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device) if capturing else None
-            workspace = launcher.workspaces.of(handle, plan) if kept is None else kept.data_ptr()
-            views.update({name: view_of_torch(x) for name, x in made.items()})
-            self._enqueue(known, views, handle, workspace, on_zeros=kept is None)
-        return known.results({**asked.arrays, **made})
-
-    def _on_stream(self, asked: Request, stream: Any) -> Any:
-        handle, beside = handle_for(asked.arrays.values(), stream), next(iter(asked.arrays))
-        views = {name: view_on_gpu(x, name, handle, beside) for name, x in asked.arrays.items()}
+    def _on_gpu(self, arrays: TorchArrays | None, asked: Request, stream: Any) -> Any:
+        """Torch's tensors, which make more of their kind, or without `arrays` those of any other library."""
+        given = asked.arrays
+        if arrays:
+            views = {name: _view_of_torch(arrays, x, name) for name, x in given.items()}
+            handle = current_handle(arrays.torch)(arrays.device.index or 0)
+        else:
+            beside, handle = next(iter(given)), handle_for(given.values(), stream)
+            views = {name: view_on_gpu(x, name, handle, beside) for name, x in given.items()}
         with self._lock:
             launcher = self._launcher_of(common_gpu(views.values()))
             with launcher.gpu.on(handle):
                 capturing = launcher.gpu.capturing()
             known = self._prepared(launcher, asked, views, capturing)
-            if missing := [operand.name for operand in known.outputs if operand.name not in views]:
+            missing = [operand.name for operand in known.outputs if operand.name not in views]
+            if missing and not arrays:
                 raise ValueError(f"give {missing[0]}: arrays like {beside} cannot be made here")
+            made = known.made(arrays, views) if arrays else {}
+            views.update({name: view_of_torch(x) for name, x in made.items()})
             follow(launcher.gpu, views.values(), handle)
-            workspace = launcher.workspaces.of(handle, known.ready.launched.plan)
-            self._enqueue(known, views, handle, workspace, on_zeros=True)
-        return known.results(asked.arrays)
-
-    def _enqueue(self, known: Known, views: Views, handle: int, workspace: int, on_zeros: bool) -> None:
-        assert known.plan
-        zeroed = on_zeros and known.ready.launched.plan.zeroed <= ZEROED_HEAD
-        known.plan.enqueue(handle, known.addresses(views, workspace), zeroed)
-        self._tell(known)
+            plan, own = known.ready.launched.plan, None
+            if capturing and arrays:
+                # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
+                own = arrays.empty((plan.workspace_bytes,), "uint8")
+            workspace = launcher.workspaces.of(handle, plan) if own is None else own.data_ptr()
+            assert known.plan
+            zeroed = own is None and plan.zeroed <= ZEROED_HEAD
+            known.plan.enqueue(handle, known.addresses(views, workspace), zeroed)
+            self._tell(known)
+        return known.results({**given, **made})
 
     def _tell(self, known: Known) -> None:
         if self._launched:
@@ -211,6 +200,16 @@ class OperandCalls:
             }
             plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
         return Known(operands, ready, stand_ins, plan)
+
+
+def _view_of_torch(arrays: TorchArrays, x: Any, name: str) -> View:
+    torch = arrays.torch
+    if not isinstance(x, torch.Tensor) or x.layout is not torch.strided or x.device != arrays.device:
+        where = getattr(x, "device", type(x).__name__)
+        raise ValueError(f"{name} is no dense tensor on {arrays.device} ({where}): all operands lie on one GPU")
+    if x.requires_grad and torch.is_grad_enabled():
+        raise no_gradient()
+    return view_of_torch(x)
 
 
 def _check_operands(
