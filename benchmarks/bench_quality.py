@@ -25,14 +25,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tunesmith.bench import Bench, Bound, Job, Policy, paired_log_ratio
+from tunesmith.bench import Batch, Bench, Job, Policy, Race, paired_log_ratio
 from tunesmith.devices import APIS, choose
 from tunesmith.kernels import Kernel, families
-from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Measurement, Problem, Target
+from tunesmith.records import Configuration, Measurement, Problem, Solution, Target
 
-OPERATION = OPERATIONS["GEMM"]
 TYPE = gemm_type("s", transpose_b=False)
 
 Results = list[tuple[Job, Measurement]]
@@ -50,7 +48,7 @@ def candidates(target: Target, size: Problem, count: int, seed: int) -> list[Job
         defaults = kernel.space(TYPE, target).defaults
         config = defaults | {p.name: draw.choice(p.values) for p in draw.sample(space, min(3, len(space)))}
         if _is_legal(kernel, config, size, target):
-            made = job(kernel, config, size, target)
+            made = job(kernel, config, size)
             jobs.setdefault(made.key, made)
         if len(jobs) == count:
             break
@@ -61,19 +59,9 @@ def _is_legal(kernel: Kernel, config: Configuration, size: Problem, target: Targ
     return not (any(kernel.rejections(config, TYPE, target)) or any(kernel.rejections_for(config, size, target)))
 
 
-def job(kernel: Kernel, config: Configuration, size: Problem, target: Target) -> Job:
+def job(kernel: Kernel, config: Configuration, size: Problem) -> Job:
     """Any solution on any problem, verified and timed like a cell of a tuning run."""
-    small = OPERATION.small(size)
-    probe = size if any(kernel.rejections_for(config, small, target)) else small
-
-    def bind(facts: Any) -> Any:
-        if rejected := next(kernel.rejections_compiled(config, facts, target), None):
-            return rejected
-        checks = tuple((check, kernel.plan(config, check, target, facts)) for check in OPERATION.checks(size))
-        return Bound(kernel.plan(config, size, target, facts), checks)
-
-    key = f"{kernel.name} {config.to_json()} {size.to_json()}"
-    return Job(key, kernel.modules(config, size.type), size, (probe, kernel.plan(config, probe, target)), bind)
+    return Job(f"{kernel.name} {config.to_json()} {size.to_json()}", Solution(size.type, kernel.name, config), size)
 
 
 def noise_floor(bench: Bench, one: Job, repetitions: int) -> dict[str, float]:
@@ -96,7 +84,7 @@ def screen(target: Target, policy: Policy, jobs: list[Job], racing: bool) -> tup
     """Every job in a bench of its own with nothing compiled before; the results and the wall seconds."""
     with tempfile.TemporaryDirectory() as cache, Bench(target, policy, Path(cache)) as bench:
         began = time.perf_counter()
-        results = list(bench.run([jobs], racing))
+        results = list(bench.run(Batch((Race(tuple(jobs)),), racing)))
         return results, time.perf_counter() - began
 
 

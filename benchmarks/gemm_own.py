@@ -18,9 +18,9 @@ from tunesmith.protocol import Final, Phases
 from tunesmith.records import Estimate, Outcome, Problem, Solution, UserError, solution_names
 from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
-from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.tune.file import policy_of, ready
-from tunesmith.session.tune.tuning import CACHE
 from tunesmith.store import FILE_NAME, Entry, Store
 
 EXPLORED = "exhaustive"
@@ -86,7 +86,7 @@ def explore(folder: Path, problems: Sequence[ListedGemm], observe: events.Observ
     policy = policy_of(file)
     with Store.open(path) as store, Bench(target, policy, folder / CACHE, observe) as bench:
         for phases in file.groups:
-            judge = FamilyJudge(phases.problem_type, target)
+            judge = ConfigurationOracle(phases.problem_type, target)
             sizes = list(_listed(phases, problems))
             measure = RecordedMeasure(judge, bench, store, policy, Ledger(), observe)
             legal = (config for config in everything(phases) if not judge.rejections(config))

@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -31,12 +31,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tunesmith.bench import POISONS, Bench, Job, Policy
+from tunesmith.bench import POISONS, Batch, Bench, Job, Policy, Race
 from tunesmith.devices import APIS, choose
 from tunesmith.kernels import Kernel, families
 from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured
 from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, GemmOperation, gemm_type
-from tunesmith.records import Configuration, Measurement, Outcome, Plan, Problem, ProblemType, Target
+from tunesmith.records import Configuration, Measurement, Outcome, Problem, ProblemType, Target
 
 SHORT = Policy(
     minimum_samples=1,
@@ -170,7 +170,7 @@ def products(target: Target, draw: Draw, wanted: Sequence[Kernel], count: int) -
         problem = random_problem(draw, random_type(draw), random_sizes(draw))
         for kernel in wanted:
             if config := pool.of(kernel, problem):
-                yield Product(kernel, config, job(kernel, config, problem, target))
+                yield Product(kernel, config, job(kernel, config, problem))
 
 
 class SplitProducts:
@@ -180,8 +180,6 @@ class SplitProducts:
         self._target, self._draw = target, draw
         self._pool = Pool(target, draw, PROGRAMS, lambda one: split(one, 2, 0))
         self._types = {kernel: list(islice(self._types_of(kernel), TYPES)) for kernel in wanted}
-        # PoCL finishes a program at its first launch, which must not happen again for every product.
-        self._probes: dict[tuple[str, Configuration, ProblemType], tuple[Problem, Plan]] = {}
 
     def __iter__(self) -> Iterator[Product]:
         """Without end where a family can split tiles, one of each family in turn."""
@@ -200,9 +198,7 @@ class SplitProducts:
         config = program and self._launched(kernel, program, problem)
         if not (program and config):
             return None
-        made = job(kernel, config, problem, self._target)
-        probe = self._probes.setdefault((kernel.name, program, kind), made.probe)
-        return Product(kernel, config, replace(made, probe=probe))
+        return Product(kernel, config, job(kernel, config, problem))
 
     def _launched(self, kernel: Kernel, program: Configuration, problem: Problem) -> Configuration | None:
         """The program on a random grid, with random full tiles; None where that is not legal."""
@@ -220,7 +216,7 @@ def split(config: Configuration, grid: int, full_tiles: int) -> Configuration:
 def measured(bench: Bench, given: Iterator[Product], launches: int) -> Iterator[tuple[Product, Measurement]]:
     """In portions, until so many launches are verified or no product is left."""
     while portion := {one.job.key: one for one in next_portion(given, launches)}:
-        for one, measurement in bench.run([[product.job] for product in portion.values()], racing=False):
+        for one, measurement in bench.run(Batch(tuple(Race((product.job,)) for product in portion.values()))):
             launches -= verified(portion[one.key], measurement)
             yield portion[one.key], measurement
 

@@ -28,7 +28,7 @@ from tunesmith.protocol import Benchmark, Fork, Phases, Table, run
 from tunesmith.records import Configuration, Estimate, Problem, thaw
 from tunesmith.report import ProgressReport
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
-from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.tune.file import device_for, policy_of, read
 from tunesmith.store import Store
 
@@ -56,7 +56,7 @@ def everything(phases: Phases) -> Iterator[Configuration]:
         yield config
 
 
-def record(folder: Path, phases: Phases, problem: Problem, judge: FamilyJudge, measure: RecordedMeasure) -> None:
+def record(folder: Path, phases: Phases, problem: Problem, judge: ConfigurationOracle, measure: RecordedMeasure):
     """Measure every legal configuration, run the protocol, measure the best again; a run that was stopped goes on."""
     legal = [c for c in everything(phases) if not judge.rejections(c) and not judge.rejections_for(c, problem)]
     distinct = list({judge.identity(config): config for config in legal}.values())
@@ -96,7 +96,7 @@ def record(folder: Path, phases: Phases, problem: Problem, judge: FamilyJudge, m
 class Counted:
     """The protocol's `measure`, with what it asked for counted."""
 
-    def __init__(self, measure: RecordedMeasure, judge: FamilyJudge) -> None:
+    def __init__(self, measure: RecordedMeasure, judge: ConfigurationOracle) -> None:
         self._measure, self._judge = measure, judge
         self.screened: set[str] = set()
         self.confirmed = 0
@@ -154,7 +154,7 @@ def main() -> None:
     problem = phases.steps[-1].problems[0]  # type: ignore[union-attr]  # the last step is the final
     if arguments.record:
         target, policy = device_for(file, None), policy_of(file)
-        judge = FamilyJudge(phases.problem_type, target)
+        judge = ConfigurationOracle(phases.problem_type, target)
         with (
             ProgressReport(Console(stderr=True)) as progress,
             Store.open(arguments.record / "measurements.sqlite") as store,

@@ -31,7 +31,7 @@ from tunesmith.random import Generator
 from tunesmith.records import UserError
 from tunesmith.report import ProgressReport
 from tunesmith.session.random import outputs as random_outputs
-from tunesmith.session.random.tune import RandomTask, tune_random
+from tunesmith.session.random.plan import RandomTask, tune_random
 
 PAIRS = (
     ("uniform", "float"),

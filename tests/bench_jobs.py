@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from tunesmith.bench import Bound, Job, Policy
+from collections.abc import Sequence
+
+from tunesmith.bench import Batch, Job, Policy, Race
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Problem, Target
+from tunesmith.records import Configuration, Problem, Solution
 
 KERNEL, OPERATION, TYPE = FakeGemm(), GemmOperation(), gemm_type("s")
 GPU, CPU = fake_target("GPU"), fake_target("CPU")
@@ -18,14 +20,14 @@ def problem(m: int = 48, n: int = 48, k: int = 48, beta: float = 0.5, leading: t
     return Problem(TYPE, (m, n, k), leading, Configuration({"alpha": 1.0, "beta": beta}))
 
 
-def job(target: Target = GPU, size: Problem | None = None, **parameters: object) -> Job:
+def job(size: Problem | None = None, **parameters: object) -> Job:
     """A job whose key is its parameters; `fault` stands for FakeFault."""
     named = {"FakeFault" if name == "fault" else name: value for name, value in parameters.items()}
     config = KERNEL.space(TYPE).defaults | named  # type: ignore[arg-type]
     timed = size or problem()
-    small = OPERATION.small(timed)
-    checks = tuple((check, KERNEL.plan(config, check, target)) for check in OPERATION.checks(timed))
-    bound = Bound(KERNEL.plan(config, timed, target), checks)
     key = " ".join(f"{name}={value}" for name, value in parameters.items())
-    probe = (small, KERNEL.plan(config, small, target))
-    return Job(f"{timed} {key}", KERNEL.modules(config, TYPE), timed, probe, lambda facts: bound)
+    return Job(f"{timed} {key}", Solution(TYPE, KERNEL.name, config), timed)
+
+
+def batch(*races: Sequence[Job], racing: bool = False) -> Batch:
+    return Batch(tuple(Race(tuple(jobs)) for jobs in races), racing)

@@ -13,8 +13,9 @@ from tunesmith.formats.portblas import Config, Mode
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Target
 from tunesmith.session.frame import events
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
 from tunesmith.session.portblas.task import PortBlasTask
-from tunesmith.session.portblas.tune import PortBlasOutcome, tune_portblas
 
 DEFAULT = KERNELS["FakeGemm"].space(PortBlasTask("nn", 1, 1, 1, 1, 1).kind("nn")).defaults
 TILES = tuple(
@@ -59,5 +60,5 @@ def faulty(fault: str) -> Configuration:
 
 def tune(
     task: PortBlasTask, folder: Path, observe: Callable[[events.Event], None] = events.nobody, **more: Any
-) -> PortBlasOutcome:
+) -> Outcome[PortBlasPlan]:
     return tune_portblas(task, folder, observe=observe, **more)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bench_jobs import CPU, GPU, QUICK, job
+from bench_jobs import CPU, GPU, QUICK, batch, job
 from tunesmith.bench import Bench, WorkerLost
 from tunesmith.bench.faults import POINTS, VARIABLE, reached
 
@@ -17,8 +17,8 @@ JOBS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"fault": "wrong value"}, {"LoopUn
 
 def outcomes(target, cache, observe=lambda event: None):
     with Bench(target, QUICK, cache, observe) as bench:
-        jobs = [job(target, **parameters) for parameters in JOBS]
-        return {one.key: (found.outcome, found.samples) for one, found in bench.run([jobs], False)}
+        jobs = [job(**parameters) for parameters in JOBS]
+        return {one.key: (found.outcome, found.samples) for one, found in bench.run(batch(jobs))}
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from bench_jobs import CPU, GPU, QUICK, job, problem
+from bench_jobs import CPU, GPU, QUICK, batch, job, problem
 from processes import processes
 from tunesmith.bench import Bench, Compiled, Dispatched, Measured, Policy, WorkerLost
 from tunesmith.bench._compilers import Compilers
-from tunesmith.kernels.fake import FAULTS
+from tunesmith.kernels.fake import FAULTS, FakeGemm
 from tunesmith.records import Outcome, Rejection, UserError
 
 EXPECTED = {
@@ -64,7 +64,7 @@ def cache(tmp_path_factory):
 
 def measure(target, jobs, cache, policy=QUICK, racing=False, observe=lambda event: None):
     with Bench(target, policy, cache, observe) as bench:
-        return {job.key: measurement for job, measurement in bench.run([jobs], racing)}
+        return {job.key: measurement for job, measurement in bench.run(batch(jobs, racing=racing))}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_every_fault_has_its_outcome_and_the_good_ones_between_them_are_measured
         if target is CPU and fault == "break the next":
             # The compiling process is broken too; which program falls there is not decided by the order of jobs.
             continue
-        bad, good = job(target, PADDED, fault=fault), job(target, PADDED, LoopUnroll=index + 1)
+        bad, good = job(PADDED, fault=fault), job(PADDED, LoopUnroll=index + 1)
         jobs += [bad, good]
         expected[bad.key], expected[good.key] = EXPECTED[fault], EXPECTED["none"]
         if target is CPU:
@@ -110,6 +110,18 @@ def test_a_crash_costs_no_one_but_the_one_that_crashed(cache):
     assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
+def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
+    """It had the device open in time; how long nobody needed it does not count."""
+    with Bench(GPU, QUICK, cache) as bench:
+        list(bench.run(batch([job(LoopUnroll=4)])))
+        standby = bench._shop.workers._standby
+        assert standby.connection.poll(60)
+        standby.deadline = 0.0
+        crashed, good = job(fault="segfault"), job(LoopUnroll=8)
+        found = {one.key: measurement.outcome for one, measurement in bench.run(batch([crashed, good]))}
+    assert found == {crashed.key: Outcome.CRASH, good.key: Outcome.OK}
+
+
 def test_one_module_is_compiled_once_however_many_jobs_need_it(cache):
     compiled = []
     jobs = [job(size=problem(size), GlobalSplitU=split) for size in (32, 48) for split in (1, 2)]
@@ -120,15 +132,19 @@ def test_one_module_is_compiled_once_however_many_jobs_need_it(cache):
     assert sum(found.cost.compile > 0 for found in results.values()) == 1
 
 
-def test_a_rejection_after_compiling_is_a_measurement(cache):
-    one = replace(job(), bind=lambda facts: Rejection("registers", f"{facts[0].registers} registers"))
+def test_a_rejection_after_compiling_is_a_measurement(cache, monkeypatch):
+    def useless(self, config, facts, target):
+        yield Rejection("registers", f"{facts[0].registers} registers")
+
+    monkeypatch.setattr(FakeGemm, "rejections_compiled", useless)
+    one = job()
     found = measure(GPU, [one], cache)[one.key]
     assert (found.outcome, found.reason, found.detail) == (Outcome.REJECTED, "registers", "32 registers")
 
 
 def test_on_the_hosts_cpu_nothing_compiles_while_something_is_measured(cache):
     events = []
-    jobs = [job(CPU, LoopUnroll=unroll) for unroll in range(1, 25)]
+    jobs = [job(LoopUnroll=unroll) for unroll in range(1, 25)]
     measure(CPU, jobs, cache, observe=events.append)
     measuring = False
     for event in events:
@@ -147,7 +163,7 @@ def test_racing_compares_within_a_group_and_problem_only(cache):
         [job(size=large, **slow, LoopUnroll=4)],
     ]
     with Bench(GPU, QUICK, cache) as bench:
-        raced = {one.key: found.raced for one, found in bench.run(groups, True)}
+        raced = {one.key: found.raced for one, found in bench.run(batch(*groups, racing=True))}
     assert raced == {one.key: index == 1 for index, one in enumerate(one for group in groups for one in group)}
 
 
@@ -192,7 +208,7 @@ def test_what_is_built_while_nobody_looks_is_not_waited_for(target, cache, monke
 
     monkeypatch.setattr(Compilers, "binaries", slowly)
     with Bench(target, QUICK, cache) as bench:
-        (found,) = bench.interleave([job(target)])
+        (found,) = bench.interleave([job()])
     assert found.ok
 
 
@@ -204,22 +220,22 @@ def test_jobs_of_different_problems_cannot_be_interleaved(cache):
 def test_a_drifting_device_shows_in_the_anchors_time(cache):
     anchor, others = job(FakeDrift=10), [job(LoopUnroll=unroll, FakeDrift=10) for unroll in range(10, 40)]
     with Bench(GPU, QUICK, cache) as bench:
-        (_, first), *_ = bench.run([[anchor]], False)
-        list(bench.run([others], False))
-        (_, last), *_ = bench.run([[anchor]], False)
+        (_, first), *_ = bench.run(batch([anchor]))
+        list(bench.run(batch(others)))
+        (_, last), *_ = bench.run(batch([anchor]))
     assert last.estimate.seconds > 1.02 * first.estimate.seconds
 
 
 def test_a_device_that_is_not_there_is_the_users_to_put_right(cache):
     gone = replace(GPU, api="OpenCL", selector="OpenCL:99:99", name="no such device")
     with Bench(gone, QUICK, cache) as bench, pytest.raises(UserError):
-        list(bench.run([[replace(job(), modules=job().modules)]], False))
+        list(bench.run(batch([job()])))
 
 
 def test_leaving_a_run_halfway_leaves_a_usable_bench_and_no_process(cache):
     with Bench(GPU, QUICK, cache) as bench:
-        next(bench.run([[job(LoopUnroll=unroll) for unroll in range(1, 9)]], False))
-        again = list(bench.run([[job(LoopUnroll=3)]], False))
+        next(bench.run(batch([job(LoopUnroll=unroll) for unroll in range(1, 9)])))
+        again = list(bench.run(batch([job(LoopUnroll=3)])))
         assert children()
     assert again[0][1].ok
     assert not children()
@@ -230,13 +246,13 @@ import sys
 sys.path.insert(0, {tests!r})
 from dataclasses import replace
 from pathlib import Path
-from bench_jobs import GPU, QUICK, job
+from bench_jobs import GPU, QUICK, batch, job
 from tunesmith.bench import Bench
 patient = replace(QUICK, timeout_seconds=60, compile_timeout_seconds=60)
 with Bench(GPU, patient, Path(sys.argv[1])) as bench:
     jobs = [job(LoopUnroll=unroll) for unroll in range(1, 9)]
     jobs[3] = job(fault={fault!r})
-    for one, found in bench.run([jobs], False):
+    for one, found in bench.run(batch(jobs)):
         print("measured", flush=True)
     sys.stdin.read()
 """
@@ -273,9 +289,9 @@ def test_on_a_device_of_its_own_candidates_of_one_problem_come_in_turn(cache):
     sizes = [problem(16), problem(24), problem(32)]
     groups = [[job(size=size, LoopUnroll=unroll) for size in sizes] for unroll in (2, 4, 8)]
     with Bench(GPU, QUICK, cache, events.append) as bench:
-        list(bench.run([[job(LoopUnroll=unroll) for unroll in (2, 4, 8)]], False))
+        list(bench.run(batch([job(LoopUnroll=unroll) for unroll in (2, 4, 8)])))
         events.clear()
-        found = [measurement for _, measurement in bench.run(groups, False)]
+        found = [measurement for _, measurement in bench.run(batch(*groups))]
     dispatched = [event.key.split()[0] for event in events if isinstance(event, Dispatched)]
     assert dispatched == [str(size) for size in sizes for _ in groups]
     assert all(one.ok for one in found)

@@ -11,7 +11,7 @@ import pytest
 from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench import Bound
+from tunesmith.bench._details import Bound, JobDetails
 from tunesmith.bench._messages import Candidate, Measure
 from tunesmith.bench._stand import Stand
 from tunesmith.devices.fake import FakeDevice, fake_target
@@ -56,8 +56,8 @@ def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
     device = FakeDevice(replace(fake_target("GPU"), global_memory_bytes=4_300_000))
     stand = Stand(device, QUICK, lambda at: None)
     for size in (problem(48), problem(40), problem(48)):
-        one = job(GPU, size)
-        binaries = tuple(FakeToolchain().compile(module, GPU) for module in one.modules)
-        (measurement,) = stand.measure(Measure(Candidate(binaries, size, one.bind([])), math.inf)).measurements
+        one = JobDetails(job(size), GPU)
+        binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in one.modules)
+        (measurement,) = stand.measure(Measure(Candidate(binaries, size, one.bound([])), math.inf)).measurements
         assert measurement.ok, measurement
     assert len(stand._arenas._kept) == 1

@@ -79,7 +79,7 @@ def test_tune_prints_winners_with_intervals_and_where_everything_is(run: Path) -
 def test_a_run_with_something_to_look_at_exits_with_1_and_so_does_show(tmp_path: Path) -> None:
     file = fake_file(tmp_path, FAKE.replace("VectorWidth: [1, 4]", "FakeFault: [none, segfault]"))
     done = invoke_json("tune", file, "-o", tmp_path / "run", "--device", GPU, code=1)
-    assert done["finished"]
+    assert done["state"] == "finished"
     assert done["failed"] == {"crash: SIGSEGV": 2}
     assert "crash: SIGSEGV (2)" in done["look_at"][0]
     shown = invoke("show", tmp_path / "run")
@@ -93,10 +93,10 @@ def test_a_spent_budget_exits_with_1_and_the_same_command_goes_on(tmp_path: Path
     file = fake_file(tmp_path, FAKE.replace("CompileProcesses", "BudgetMinutes: 0.0000001\n  CompileProcesses"))
     command = ("tune", file, "-o", tmp_path / "run", "--device", GPU)
     stopped = invoke_json(*command, code=1)
-    assert (stopped["finished"], stopped["measured"], stopped["logic"]) == (False, 1, [])
+    assert (stopped["state"], stopped["measured"], stopped["logic"]) == ("interrupted", 1, [])
     assert invoke_json("show", tmp_path / "run")["state"] == "interrupted"
     done = invoke_json(*command, "--budget", 10)
-    assert done["finished"], "the command line's budget is above the file's"
+    assert done["state"] == "finished", "the command line's budget is above the file's"
 
 
 def test_show_tells_steps_winners_final_logic_and_cost(run: Path) -> None:

@@ -14,8 +14,8 @@ from tunesmith.problems.gemm_list import read_gemm_list
 from tunesmith.protocol import Fork
 from tunesmith.records import Problem
 from tunesmith.session import tune as session
-from tunesmith.session.frame.oracle import FamilyJudge
-from tunesmith.session.tune import GroupPlan
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.tune import GroupForecast
 from tunesmith.session.tune.file import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -38,15 +38,15 @@ def plan_of(path: Path) -> session.Plan:
         return session.plan(path, calibrate=False)
 
 
-def lineages(group: GroupPlan) -> list:
+def lineages(group: GroupForecast) -> list:
     (fork,) = (step for step in group.phases.steps if isinstance(step, Fork))
     return [group.phases.start | choice for choice in fork.choices]
 
 
-def able(group: GroupPlan, m: int, n: int, k: int) -> list:
+def able(group: GroupForecast, m: int, n: int, k: int) -> list:
     """The lineages that can run the size, each with its family's name; three matrices where the type is of batches."""
     problem_type = group.phases.problem_type
-    judge = FamilyJudge(problem_type, H200)
+    judge = ConfigurationOracle(problem_type, H200)
     extents = {"M": m, "N": n, "Batch": 3, "K": k}
     problem = Problem(problem_type, tuple(extents[index] for index in problem_type.indices))
     legal = [config for config in lineages(group) if not judge.rejections_for(config, problem)]
@@ -55,7 +55,7 @@ def able(group: GroupPlan, m: int, n: int, k: int) -> list:
 
 def test_no_lineage_is_lost_and_no_two_are_the_same(planned):
     for group in planned.groups:
-        judge = FamilyJudge(group.phases.problem_type, H200)
+        judge = ConfigurationOracle(group.phases.problem_type, H200)
         made = lineages(group)
         assert {str(config): list(judge.rejections(config)) for config in made if judge.rejections(config)} == {}
         assert len({judge.identity(config) for config in made}) == len(made)
@@ -65,7 +65,7 @@ def test_no_lineage_is_lost_and_no_two_are_the_same(planned):
 def test_the_vendors_library_competes_with_kernels_of_ours_on_every_problem(planned):
     """Every problem has kernels of ours that can run it; and where the vendor's library computes the type, it is in."""
     for group in planned.groups:
-        judge, final = FamilyJudge(group.phases.problem_type, H200), group.phases.steps[-1]
+        judge, final = ConfigurationOracle(group.phases.problem_type, H200), group.phases.steps[-1]
         kernels = {config: judge.family(config).name for config in lineages(group)}
         fused = Gemm.of(final.problems[0]).activation == "gelu"
         assert (VENDOR in kernels.values()) != fused, group.name

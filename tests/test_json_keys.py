@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +14,9 @@ from portblas_fakes import fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
 from stream_k_fakes import calibration
-from tunesmith.cli import calibrate as calibrate_commands
-from tunesmith.cli import portblas as portblas_commands
-from tunesmith.cli import random as random_commands
-from tunesmith.cli import stream_k as stream_k_commands
+from tunesmith.bench import Drift
 from tunesmith.cli._app import COMMANDS as OWN_COMMANDS
+from tunesmith.cli._app import GROUPS
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
 from tunesmith.formats.portblas import Mode
@@ -38,16 +37,14 @@ from tunesmith.report import (
     stream_k_sweep,
 )
 from tunesmith.session import tune as session
+from tunesmith.session.frame.record import Outcome as Done
 from tunesmith.session.portblas.generate import generate
+from tunesmith.session.portblas.plan import PortBlasPlan
 from tunesmith.session.portblas.sets import listed_sets
-from tunesmith.session.portblas.tune import PortBlasOutcome
-from tunesmith.session.random.compile import CompileOutcome, Program
-from tunesmith.session.random.tune import RandomOutcome
-from tunesmith.session.stream_k.calibrate import CalibrationOutcome
+from tunesmith.session.random.compile import Program
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.refit import Refit
-from tunesmith.session.stream_k.sweep import SweepOutcome
 from tunesmith.session.stream_k.swept import Swept
 from tunesmith.session.tune import Comparison
 from tunesmith.session.tune.compare import Ratio
@@ -55,12 +52,11 @@ from tuning_runs import fake_file
 
 COMMANDS = (
     *OWN_COMMANDS,
-    *(f"random {command}" for command in random_commands.COMMANDS),
+    *(f"{group} {command}" for group, (_, commands) in GROUPS.items() for command in commands),
     "random tune --arch",
-    *(f"portblas {command}" for command in portblas_commands.COMMANDS),
-    *(f"calibrate {command}" for command in calibrate_commands.COMMANDS),
-    *(f"stream-k {command}" for command in stream_k_commands.COMMANDS),
 )
+RUNS = ("tune", "random tune", "random tune --arch", "portblas tune", "calibrate stream-k", "stream-k sweep")
+"""Commands whose JSON begins with the keys of every run."""
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 
 TUNING = """
@@ -93,6 +89,10 @@ def documented() -> dict[str, set[str]]:
     for section in re.split(r"^## `tunesmith ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
         command, _, text = section.partition("`")
         found[command] = set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
+    head = found.pop("COMMAND")
+    for command in RUNS:
+        assert not found[command] & head, "what every run has is explained once"
+        found[command] |= head
     found["show"] |= {f"logic[].{key}" for key in found["tune"] if key.startswith("winners[].")}
     return found
 
@@ -115,60 +115,57 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "show": documents.summary(session.summarise(done.folder)),
         "select": documents.choice((16, 16, 16), choice),
         "compare": documents.comparison([compared]),
-        "random tune": random_outcome.document(_random_outcome(folder), [folder / "benchmark.json"]),
+        "random tune": random_outcome.document(_done(folder, selection=choose(_random_rows()))),
         "random tune --arch": random_compiled.document(_compiled(folder)),
         "random select": random_choice.document(choose(_random_rows()), [], {}),
         "random grid-sizes": random_choice.grids(132, None, [128]),
         "portblas generate": portblas_lists.generated_document(generate("default", Mode.OURS, source=str)),
         "portblas tune": portblas_outcome.document(_portblas_outcome(folder)),
         "portblas configs": portblas_lists.sets_document(listed_sets((), Mode.OURS)),
-        "calibrate stream-k": stream_k.calibrated_document(_calibrated(folder)),
+        "calibrate stream-k": stream_k.calibrated_document(_done(folder, made=[calibration(Room(8))])),
         "stream-k explain": stream_k.explained_document(explain_stream_k(QUESTION, {})),
-        "stream-k sweep": stream_k_sweep.document(_swept(folder), [folder / "sweep.csv"]),
+        "stream-k sweep": stream_k_sweep.document(_swept(folder)),
     }
 
 
-def _portblas_outcome(folder: Path) -> PortBlasOutcome:
+def _done(folder: Path, **plan: Any) -> Done[Any]:
+    """A run with something of everything in its head; `plan` is what the command's own keys are about."""
+    done = Done(SimpleNamespace(**plan), fake_target(), folder, health={"clock_mhz_least": 1980})
+    done.ledger.failures["key"] = "wrong result: wrong value"
+    done.drift = Drift(1.5, True)
+    return done
+
+
+def _portblas_outcome(folder: Path) -> Done[PortBlasPlan]:
     """A winner, and a candidate that does not run."""
     outcome = tune_like_portblas(fake(listed=(faulty("wrong value"),)), folder / "portblas")
     outcome.health = {"clock_mhz_least": 1980}
+    outcome.drift = Drift(1.0, False)
     return outcome
-
-
-def _random_outcome(folder: Path) -> RandomOutcome:
-    made = RandomOutcome(fake_target(), folder, (1024,), health={"clock_mhz_least": 1980})
-    made.selection = choose(_random_rows())
-    return made
 
 
 QUESTION = ExplainTask((100, 100, 1, 100), TileFilter(16, 16, 8), compute_units=8)
 
 
-def _calibrated(folder: Path) -> CalibrationOutcome:
-    return CalibrationOutcome(
-        fake_target(), folder / "c.yaml", [calibration(Room(8))], health={"clock_mhz_least": 1980}
-    )
-
-
-def _swept(folder: Path) -> SweepOutcome:
+def _swept(folder: Path) -> Done[Any]:
     """One product, where the model missed the best; and a calibration that has learnt from it."""
     fitted = calibration(Room(8))
     times = {Choice(8): Estimate(2.0, 2.0, 2.0, 7), Choice(8, 1): Estimate(1.0, 1.0, 1.0, 7)}
     product = Problem(gemm_type(transpose_b=False), (9, 9, 9))
     swept = Swept(ListedGemm(9, 9, 9), product, Work(9, 9, 64), {"calibrated": Choice(8)}, times, times)
-    refit = Refit(fitted, fitted, folder / "c.yaml", 1)
-    made = SweepOutcome(fake_target(), folder, fitted.subject, "calibrated", 1, [swept], refit)
-    made.health = {"clock_mhz_least": 1980}
-    return made
+    refit, subject = Refit(fitted, fitted, folder / "c.yaml", "", 1), fitted.subject
+    return _done(
+        folder, subject=subject, room=subject.room, judged="calibrated", products=1, swept=[swept], refit=refit
+    )
 
 
-def _compiled(folder: Path) -> CompileOutcome:
+def _compiled(folder: Path) -> Done[Any]:
     programs = [
         Program("xorwow", "a", (CompiledFacts("generate", 32, 0, 0),)),
         Program("xorwow", "b", rejection=Rejection("registers", "too many")),
         Program("xorwow", "c", failure=Measurement(Outcome.COMPILE_ERROR, "compilation", "error: no")),
     ]
-    return CompileOutcome(fake_target(), folder, "NVRTC 13.0", programs)
+    return _done(folder, compiler="NVRTC 13.0", programs=programs)
 
 
 def _random_rows() -> tuple[RandomRow, ...]:

@@ -42,7 +42,10 @@ ROLES = {
     "timing": "worker",
     "reporting": "worker",
     "committing": "parent",
+    "confirming": "parent",
+    "decided": "parent",
     "writing": "parent",
+    "closing": "parent",
 }
 """Who passes a point. There the process itself is killed, or its parent at that very moment."""
 
@@ -145,7 +148,7 @@ def go_on(file: Path, folder: Path, device: str) -> None:
     assert said["measured"] == len(after) - len(before), "nothing committed is measured again"
 
 
-@pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", 7), ids=str)
+@pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", len(POINTS)), ids=str)
 def test_a_killed_run_goes_on_to_the_undisturbed_end(
     kill: Kill, undisturbed: dict[str, Undisturbed], tmp_path: Path
 ) -> None:

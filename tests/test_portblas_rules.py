@@ -18,7 +18,7 @@ from tunesmith.records import (
     CompiledFacts,
     Configuration,
 )
-from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.tune.file import derived_names
 
 # --- what is legal ----------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_a_tuning_file_can_fork_over_algorithms(tmp_path):
     """)
     file = read_tuning_file(path, tuning_space, derived_names)
     (phases,) = file.groups
-    judge = FamilyJudge(phases.problem_type, GPU)
+    judge = ConfigurationOracle(phases.problem_type, GPU)
     found = [judge.solution(phases.start | choice) for choice in phases.steps[0].choices]
     assert [one.kernel for one in found] == ["TiledGemm", "PortBlasGemm", "PortBlasGemm"]
     assert "WorkItem" in found[1].configuration

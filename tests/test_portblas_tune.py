@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,10 +27,12 @@ from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Measurement, Outcome, UserError
 from tunesmith.report import portblas_outcome as report
 from tunesmith.session.frame import events
-from tunesmith.session.portblas import tuner as _portblas_tuner
+from tunesmith.session.frame.record import Outcome as Done
+from tunesmith.session.portblas import transposition as _portblas_tuner
 from tunesmith.session.portblas.guided import count_of
+from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
+from tunesmith.session.portblas.rows import Kind
 from tunesmith.session.portblas.task import PortBlasTask
-from tunesmith.session.portblas.tune import Kind, PortBlasOutcome, tune_portblas
 from tunesmith.store import RunState, Store
 
 SMALL = {
@@ -63,6 +66,10 @@ SMALL = {
 FEW = TILES[::6]
 
 
+def header_of(outcome: Done[PortBlasPlan]) -> Path | None:
+    return next((path for path in outcome.written if path.suffix == ".hpp"), None)
+
+
 def measured(told: list[events.Event]) -> list[Configuration]:
     return [event.solution.configuration for event in told if isinstance(event, events.CellMeasured)]
 
@@ -73,7 +80,7 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
     too_large = DEFAULT | {"WorkGroup": (64, 32, 1)}
     task = fake(listed=(*map(faulty, faults), too_large, TILES[7], TILES[4]))
     outcome = tune(task, tmp_path)
-    (one,) = outcome.tuned
+    (one,) = outcome.plan.tuned
     assert [reason for reason, _, _ in one.failures()] == [
         "rejected: language",
         "wrong result: wrong value",
@@ -84,18 +91,20 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
     ]
     assert [row.solution.configuration for row in one.ranked() if row.kind is Kind.CANDIDATE] == [TILES[7], TILES[4]]
     assert len(one.listing("it").splitlines()) == 4 + 3
-    assert Counter("rejected" in sentence for sentence in outcome.look_at) == {False: len(faults)}
+    (sentence,) = outcome.look_at
+    assert "rejected" not in sentence
+    assert sentence.count("(1)") == len(faults)
     assert outcome.state is RunState.FINISHED
 
 
 def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
     outcome = tune(fake(listed=FEW), tmp_path)
-    (one,), (path,) = outcome.tuned, outcome.written.logic
+    (one,), (path,) = outcome.plan.tuned, outcome.logic
     family = KERNELS["FakeGemm"]
     best = min(FEW, key=lambda config: family.guess(config, one.problem, outcome.target))
     assert one.winner.solution.configuration == best
     assert Logic.load(path).choose(one.problem.sizes).solution.configuration == best
-    assert outcome.written.header is None, "there is no kernel of portBLAS's among them"
+    assert header_of(outcome) is None, "there is no kernel of portBLAS's among them"
 
 
 @pytest.mark.thorough
@@ -103,20 +112,20 @@ def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
     """Another size is another row; the first one's winner stays."""
     first = tune(fake(listed=FEW), tmp_path)
     second = tune(fake(listed=FEW, m=16, n=16, k=4), tmp_path)
-    logic = Logic.load(second.written.logic[0])
+    logic = Logic.load(second.logic[0])
     for outcome in (first, second):
-        (one,) = outcome.tuned
+        (one,) = outcome.plan.tuned
         assert logic.choose(one.problem.sizes).solution == one.winner.solution
     assert len(logic.document.rows) == 2
     assert np.isfinite(logic.document.regret.worst), "every candidate was measured at both sizes"
-    assert second.tuned[0].row(Kind.CURRENT).note == "logic, nearest"
+    assert second.plan.tuned[0].row(Kind.CURRENT).note == "logic, nearest"
 
 
 @pytest.mark.thorough
 def test_the_current_library_is_what_the_named_logic_chooses(tmp_path):
-    chosen = tune(fake(listed=TILES[:1]), tmp_path / "a").tuned[0].winner.solution
+    chosen = tune(fake(listed=TILES[:1]), tmp_path / "a").plan.tuned[0].winner.solution
     outcome = tune(fake(listed=FEW, logic=tmp_path / "a" / "logic"), tmp_path / "b")
-    assert outcome.tuned[0].row(Kind.CURRENT).solution == chosen
+    assert outcome.plan.tuned[0].row(Kind.CURRENT).solution == chosen
     with pytest.raises(UserError, match="has nothing for"):
         tune(fake(transposes="tt", logic=tmp_path / "a" / "logic"), tmp_path / "c")
 
@@ -143,16 +152,16 @@ def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
     rest: list[events.Event] = []
     parts = tune(task, tmp_path / "parts", rest.append)
     assert parts.ledger.reused >= 15
-    assert [one.winner.solution for one in parts.tuned] == [one.winner.solution for one in whole.tuned]
-    assert [row.time for one in parts.tuned for row in one.ranked()] == [
-        row.time for one in whole.tuned for row in one.ranked()
+    assert [one.winner.solution for one in parts.plan.tuned] == [one.winner.solution for one in whole.plan.tuned]
+    assert [row.time for one in parts.plan.tuned for row in one.ranked()] == [
+        row.time for one in whole.plan.tuned for row in one.ranked()
     ]
 
 
 def test_the_same_call_again_measures_nothing(tmp_path):
     first = tune(fake(listed=FEW), tmp_path)
     again = tune(fake(listed=FEW), tmp_path)
-    assert (again.ledger.measured, again.tuned[0].winner.solution) == (0, first.tuned[0].winner.solution)
+    assert (again.ledger.measured, again.plan.tuned[0].winner.solution) == (0, first.plan.tuned[0].winner.solution)
 
 
 @pytest.mark.thorough
@@ -161,7 +170,7 @@ def test_a_guided_search_measures_a_tenth_where_the_model_expects_most(tmp_path)
     depths = tuple(config | {"LoopUnroll": depth} for depth in (4, 8, 16, 32) for config in TILES)
     listed = tuple(config | {"PrefetchGlobalRead": flag} for flag in (False, True) for config in depths)
     outcome = tune(fake(guided=True, listed=listed), tmp_path)
-    (one,) = outcome.tuned
+    (one,) = outcome.plan.tuned
     assert one.searched
     assert one.programs - one.left - 1 == count_of(one.programs) == 29, "and the current library, which is listed"
     family = KERNELS["FakeGemm"]
@@ -175,17 +184,17 @@ def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
     outcome = tune(task, tmp_path, budget_minutes=1e-9)
     assert outcome.state is RunState.INTERRUPTED
     assert "the budget is spent; the same command with more goes on" in outcome.look_at
-    assert sum(one.left for one in outcome.tuned) >= 4 * 5
+    assert sum(one.left for one in outcome.plan.tuned) >= 4 * 5
     finished = tune(task, tmp_path)
-    assert (finished.state, [one.left for one in finished.tuned]) == (RunState.FINISHED, [0] * 4)
+    assert (finished.state, [one.left for one in finished.plan.tuned]) == (RunState.FINISHED, [0] * 4)
 
 
 @pytest.mark.thorough
 def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
     monkeypatch.setattr(_portblas_tuner, "LONG_LIST", 2)
-    assert tune(fake(listed=TILES[:3]), tmp_path, budget_minutes=10.0).tuned[0].searched
-    assert not tune(fake(listed=TILES[:3]), tmp_path).tuned[0].searched
-    assert not tune(fake(listed=TILES[:2]), tmp_path, budget_minutes=10.0).tuned[0].searched
+    assert tune(fake(listed=TILES[:3]), tmp_path, budget_minutes=10.0).plan.tuned[0].searched
+    assert not tune(fake(listed=TILES[:3]), tmp_path).plan.tuned[0].searched
+    assert not tune(fake(listed=TILES[:2]), tmp_path, budget_minutes=10.0).plan.tuned[0].searched
 
 
 def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypatch):
@@ -201,7 +210,7 @@ def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypa
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> tuple[PortBlasOutcome, list[events.Event]]:  # type: ignore[no-untyped-def]
+def run(tmp_path_factory) -> tuple[Done[PortBlasPlan], list[events.Event]]:  # type: ignore[no-untyped-def]
     """All transpositions of a small odd problem."""
     opencl_device()
     folder = tmp_path_factory.mktemp("portblas")
@@ -214,8 +223,8 @@ def run(tmp_path_factory) -> tuple[PortBlasOutcome, list[events.Event]]:  # type
 @pytest.mark.opencl
 def test_every_combination_is_a_verified_measurement_or_a_named_rejection(run):
     outcome, _ = run
-    assert [one.name for one in outcome.tuned] == ["nn", "nt", "tn", "tt"]
-    for one in outcome.tuned:
+    assert [one.name for one in outcome.plan.tuned] == ["nn", "nt", "tn", "tt"]
+    for one in outcome.plan.tuned:
         assert [row.kind for row in one.rows] == [Kind.SYSTEM, Kind.CURRENT, *[Kind.CANDIDATE] * 4]
         assert [row.failure for row in one.rows] == [""] * 3 + ["rejected: batch layout"] * 2 + [""]
         assert all(0 < row.measurement.error < 1e-6 for row in one.rows if row.measurement)
@@ -245,7 +254,7 @@ def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
                 key = f"{entry.solution} {entry.problem}"
                 rounds.setdefault(key, {})[entry.round] = float(np.median(entry.measurement.samples))
                 counts[key] += len(entry.measurement.samples)
-    for one in outcome.tuned:
+    for one in outcome.plan.tuned:
         for row in one.ranked():
             key = f"{row.solution} {one.problem}"
             medians = rounds[key]
@@ -268,17 +277,17 @@ def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
     outcome, _ = run
     launched: list[Launched] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
-        for one in outcome.tuned:
+        for one in outcome.plan.tuned:
             multiply(library, one.problem)
             assert launched[-1].problem == one.problem
             assert launched[-1].choice.solution == one.winner.solution
-    assert {one.winner.solution.kernel for one in outcome.tuned} == {"PortBlasGemm"}
+    assert {one.winner.solution.kernel for one in outcome.plan.tuned} == {"PortBlasGemm"}
 
 
 @pytest.mark.opencl
 def test_it_prints_the_originals_lines_from_the_worst_to_the_best(run):
     outcome, _ = run
-    one = outcome.tuned[0]
+    one = outcome.plan.tuned[0]
     heading, device, size, results, *lines = one.listing(outcome.target.name).splitlines()
     assert heading == "======= testing nn ======"
     assert (device, size, results) == (f"Device: {outcome.target.name}", "SIZE : 4", "== Performance Results ==")
@@ -294,7 +303,9 @@ def test_it_prints_the_originals_lines_from_the_worst_to_the_best(run):
         "Gemm <0, 0, 0, 64, Tile<1, 1, 1, 1, 1, 1, 1, 1, 1, 1>, float_floatgemm_memory:no_local, "
         "gemm_algorithm:naive, gemm_vectorization:none, vector size1, batch_type:strided>",
     }
-    (written,) = (path for path in outcome.written.results if one.problem.type.name in path.name)
+    (written,) = (
+        path for path in outcome.written if path.parent.name == "results" and one.problem.type.name in path.name
+    )
     assert written.read_text() == one.listing(outcome.target.name) + "\n"
 
 
@@ -316,13 +327,13 @@ def test_the_table_and_the_document_say_the_same(run):
         assert one["failures"] == [
             {"reason": "rejected: batch layout", "count": 2, "example": one["failures"][0]["example"]}
         ]
-    assert str(outcome.written.header) in text
+    assert str(header_of(outcome)) in text
 
 
 @pytest.mark.opencl
 def test_the_header_has_the_winner_of_each_transposition(run):
     outcome, _ = run
-    text = outcome.written.header.read_text()
+    text = header_of(outcome).read_text()
     for a in ("false", "true"):
         for b in ("false", "true"):
             assert f"struct choice<float, {a}, {b}, false>" in text
@@ -336,7 +347,7 @@ def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
     (tmp_path / "small.json").write_text(json.dumps(SMALL))
     task = PortBlasTask("tn", 5, 7, 6, 6, 6, "interleaved", config=str(tmp_path / "small.json"))
     outcome = tune_portblas(task, tmp_path / "run", device="OpenCL")
-    (one,) = outcome.tuned
+    (one,) = outcome.plan.tuned
     assert is_interleaved(one.problem.type)
     assert not is_interleaved(one.row(Kind.SYSTEM).solution.type)
     assert [row.failure for row in one.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
@@ -351,17 +362,17 @@ def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
 def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path):
     """On 33 x 17 x 65 a call is faster than any launch; the library then calls it, and the result is right."""
     outcome, _ = run
-    task = replace(outcome.task, vendor=True, transposes="tn")
+    task = replace(outcome.plan.task, vendor=True, transposes="tn")
     chosen = tune_portblas(task, outcome.folder, device="OpenCL")
-    (one,) = chosen.tuned
+    (one,) = chosen.plan.tuned
     fastest = one.ranked()[0]
     assert fastest.kind is Kind.SYSTEM
     assert one.winner.solution == fastest.solution
     launched: list[Launched] = []
-    with tunesmith.load(chosen.written.logic[0], device="OpenCL:0:0", launched=launched.append) as library:
+    with tunesmith.load(chosen.logic[0], device="OpenCL:0:0", launched=launched.append) as library:
         multiply(library, one.problem)
     assert launched[-1].choice.solution.kernel == "VendorBlas"
-    assert "Tile<" in chosen.written.header.read_text()
+    assert "Tile<" in header_of(chosen).read_text()
 
 
 def test_a_row_without_a_measurement_has_no_line():

@@ -11,21 +11,23 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from bench_jobs import GPU, QUICK, job
+from bench_jobs import GPU, QUICK, batch, job
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench import Bench, Compiled
+from tunesmith.bench import Bench, Compiled, Job
 from tunesmith.bench._process import Spawner
 from tunesmith.cli._app import app
 from tunesmith.devices import absent_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
-from tunesmith.records import Binary, LaunchShape, Measurement, UserError
+from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
 from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.session.frame import events
-from tunesmith.session.random.compile import CompileOutcome, compile_random
+from tunesmith.session.frame.outputs import CACHE
+from tunesmith.session.frame.record import Outcome as Done
+from tunesmith.session.random.compile import CompilePlan, compile_random
+from tunesmith.session.random.plan import POLICY, tune_random
 from tunesmith.session.random.task import RandomTask, configuration_of
-from tunesmith.session.random.tune import POLICY, tune_random
 from tunesmith.toolchains import BinaryCache
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.nvrtc import NvrtcToolchain
@@ -45,7 +47,7 @@ def no_process(self: Spawner, module: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> CompileOutcome:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Done[CompilePlan]:
     """Two generators, their default block of 256 beside two others."""
     toolchain("CUDA")
     return compile_random(TASK, tmp_path_factory.mktemp("run"), "sm_90")
@@ -54,8 +56,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> CompileOutcome:
 # --- what is compiled ------------------------------------------------------------------------------------------------
 
 
-def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled: CompileOutcome) -> None:
-    made = {program.name: (program.rejection and program.rejection.reason) for program in compiled.programs}
+def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled: Done[CompilePlan]) -> None:
+    made = {program.name: (program.rejection and program.rejection.reason) for program in compiled.plan.programs}
     assert made == {
         "philox4_32_10_uniform_float_t64": None,
         "philox4_32_10_uniform_float_t256": None,
@@ -64,14 +66,14 @@ def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled
         "mt19937_uniform_float_t256": None,
         "mt19937_uniform_float_t1024": "local memory",
     }
-    for program in compiled.programs:
+    for program in compiled.plan.programs:
         entries = {"initialise", "generate"} if program.generator == "mt19937" else {"generate"}
         assert {fact.entry for fact in program.facts} == (set() if program.rejection else entries)
         assert all(fact.registers for fact in program.facts)
-    assert len(list((compiled.folder / "binaries").iterdir())) == 5
+    assert len(list((compiled.folder / CACHE / "binaries").iterdir())) == 5
 
 
-def test_a_device_of_the_architecture_finds_every_program(compiled: CompileOutcome, monkeypatch) -> None:
+def test_a_device_of_the_architecture_finds_every_program(compiled: Done[CompilePlan], monkeypatch) -> None:
     """With the modules that its bench would ask for, made from its own target; and without a process to compile in."""
     monkeypatch.setattr(Spawner, "start", no_process)
     family, modules = KERNELS["CudaRandom"], []
@@ -79,42 +81,48 @@ def test_a_device_of_the_architecture_finds_every_program(compiled: CompileOutco
         kind = random_type(generator, "uniform", "float", dynamic=True)
         for block in blocks:
             modules += family.modules(configuration_of(kind, LaunchShape(block, 528), H200), kind)
-    with Bench(H200, POLICY, compiled.folder) as bench:
+    with Bench(H200, POLICY, compiled.folder / CACHE) as bench:
         made = list(bench.compile(modules))
     assert len(made) == len(modules) == 5
     assert all(one.found and isinstance(one.made, Binary) for one in made)
-    facts = {fact for program in compiled.programs for fact in program.facts}
+    facts = {fact for program in compiled.plan.programs for fact in program.facts}
     assert {fact for one in made for fact in one.made.facts} == facts
 
 
-def test_the_same_command_compiles_nothing_again(compiled: CompileOutcome, monkeypatch) -> None:
+def test_the_same_command_compiles_nothing_again(compiled: Done[CompilePlan], monkeypatch) -> None:
     monkeypatch.setattr(Spawner, "start", no_process)
-    again = compile_random(TASK, compiled.folder.parent, "sm_90")
-    assert [replace(program, found=False) for program in again.programs] == compiled.programs
-    assert {program.found for program in again.programs if not program.rejection} == {True}
+    again = compile_random(TASK, compiled.folder, "sm_90")
+    assert [replace(program, found=False) for program in again.plan.programs] == compiled.plan.programs
+    assert {program.found for program in again.plan.programs if not program.rejection} == {True}
 
 
-def test_another_architecture_and_another_compiler_have_their_own(compiled: CompileOutcome, monkeypatch) -> None:
+def test_another_architecture_and_another_compiler_have_their_own(compiled: Done[CompilePlan], monkeypatch) -> None:
     kind = random_type("philox4_32_10", "uniform", "float")
     (module,) = KERNELS["CudaRandom"].modules(configuration_of(kind, LaunchShape(64, 32), H200), kind)
-    assert BinaryCache(compiled.folder, H200).find(module)
-    assert BinaryCache(compiled.folder, replace(H200, name="another", compute_units=1, driver="13.9")).find(module)
-    assert not BinaryCache(compiled.folder, replace(H200, architecture="sm_80")).find(module)
+    assert BinaryCache(compiled.folder / CACHE, H200).find(module)
+    assert BinaryCache(compiled.folder / CACHE, replace(H200, name="another", compute_units=1, driver="13.9")).find(
+        module
+    )
+    assert not BinaryCache(compiled.folder / CACHE, replace(H200, architecture="sm_80")).find(module)
     monkeypatch.setattr(NvrtcToolchain, "version", lambda *_: "NVRTC 99")
-    assert not BinaryCache(compiled.folder, H200).find(module)
+    assert not BinaryCache(compiled.folder / CACHE, H200).find(module)
 
 
 def test_names_pick_programs(tmp_path: Path) -> None:
     toolchain("CUDA")
     outcome = compile_random(replace(TASK, pattern="philox.*_t64_"), tmp_path, "sm_90")
-    assert [program.name for program in outcome.programs] == ["philox4_32_10_uniform_float_t64"]
+    assert [program.name for program in outcome.plan.programs] == ["philox4_32_10_uniform_float_t64"]
 
 
 def test_too_many_registers_for_a_block_are_named(tmp_path: Path, monkeypatch) -> None:
     toolchain("CUDA")
     monkeypatch.setattr(random_family, "REGISTERS_PER_BLOCK", 1024 * 16)
     outcome = compile_random(replace(TASK, generators=("philox4_32_10",)), tmp_path, "sm_90")
-    assert [program.rejection and program.rejection.reason for program in outcome.programs] == [None, None, "registers"]
+    assert [program.rejection and program.rejection.reason for program in outcome.plan.programs] == [
+        None,
+        None,
+        "registers",
+    ]
     document = random_compiled.document(outcome)
     assert document["generators"][0]["rejected"] == {"registers": 1}  # type: ignore[index]
     assert document["look_at"] == []
@@ -209,19 +217,23 @@ def kept(monkeypatch) -> None:
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
+def modules_of(asked: Job) -> tuple[Module, ...]:
+    return KERNELS[asked.solution.kernel].modules(asked.solution.configuration, asked.problem.type)
+
+
 def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path: Path, monkeypatch) -> None:
     jobs = [job(LoopUnroll=unroll) for unroll in (8, 16)]
     with Bench(GPU, QUICK, tmp_path) as bench:
-        assert all(measurement.ok for _, measurement in bench.run([jobs], racing=False))
+        assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
     seen: list[object] = []
     with Bench(GPU, QUICK, tmp_path, seen.append) as bench:
-        assert all(measurement.ok for _, measurement in bench.run([jobs], racing=False))
+        assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
     built = [event for event in seen if isinstance(event, Compiled)]
     assert [event.seconds for event in built] == [0.0, 0.0]
 
 
 def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
-    broken = job(fault="compile error").modules
+    broken = modules_of(job(fault="compile error"))
     for _ in range(2):
         with Bench(GPU, QUICK, tmp_path) as bench:
             (one,) = bench.compile(broken)
@@ -230,7 +242,7 @@ def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
 
 
 def test_a_damaged_binary_is_compiled_again(kept, tmp_path: Path) -> None:
-    modules = job(LoopUnroll=8).modules
+    modules = modules_of(job(LoopUnroll=8))
     for damage in (lambda data: data[:-1], lambda data: b"", lambda data: data[:20], lambda data: data + b"x"):
         with Bench(GPU, QUICK, tmp_path) as bench:
             (first,) = bench.compile(modules)

@@ -14,14 +14,14 @@ from opencl_runner import opencl_device
 from tunesmith.devices.fake import fake_target
 from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
+from tunesmith.logic import Logic
 from tunesmith.logic.random_table import read_table
 from tunesmith.records import LaunchShape, UserError, architecture_name
 from tunesmith.session import tune as session
 from tunesmith.session.frame.health import HealthWatch
-from tunesmith.session.random import outputs as random_outputs
+from tunesmith.session.random.plan import TABLE, tune_random
 from tunesmith.session.random.space import Matrix, matrix_for
 from tunesmith.session.random.task import RandomTask
-from tunesmith.session.random.tune import tune_random
 
 GPU = replace(fake_target(), compute_units=132)
 
@@ -107,19 +107,19 @@ def run(tmp_path_factory):
     opencl_device()
     folder = tmp_path_factory.mktemp("random")
     outcome = tune_random(TASK, folder, device="OpenCL")
-    return outcome, random_outputs.write(outcome), folder
+    return outcome, outcome.written, folder
 
 
 def test_everything_legal_is_verified_and_measured(run):
     outcome, _, _ = run
-    assert [one for one in outcome.measured if not one.measurement.ok] == []
+    assert [one for one in outcome.plan.measured if not one.measurement.ok] == []
     shapes = {LaunchShape(block, grid) for block in TASK.blocks for grid in TASK.grids}
     defaults = {"philox4_32_10": (256, 1024), "xorwow": (256, 512), "threefry2_32_20": (256, 1024)}
     for generator, default in defaults.items():
         for distribution in TASK.distributions:
             of_this = {
                 one.shape
-                for one in outcome.measured
+                for one in outcome.plan.measured
                 if one.problem.type.name.startswith(f"{generator}_{distribution}_float")
             }
             assert of_this == shapes | {LaunchShape(*default)}
@@ -130,7 +130,7 @@ def test_its_rows_are_read_back_as_they_were_measured(run):
     reading = read_random([path for path in written if path.name.startswith("benchmark")])
     assert reading.complaints == ()
     told = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in reading.rows}
-    known = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in outcome.rows()}
+    known = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in outcome.plan.rows()}
     assert told == pytest.approx(known, rel=1e-12)
     context = json.loads(written[0].read_text())["context"]
     assert context["hdp_gcn_arch_name"] == outcome.target.architecture
@@ -151,13 +151,11 @@ def test_its_folder_gives_the_rows_of_its_json(run):
 def test_the_library_launches_what_was_chosen(run):
     """The table that the run wrote is loaded, and the launch is watched to use it."""
     outcome, _, folder = run
-    table = read_table(folder / random_outputs.TABLE)
+    table = read_table(folder / TABLE)
     out = np.empty(10_000, np.float32)
     for generator in TASK.generators:
         chosen = table.shape(architecture_name(outcome.target.architecture), generator, "uniform", "float")
-        with tunesmith.random.Generator(
-            generator, ordering="dynamic", device="OpenCL", table=folder / random_outputs.TABLE
-        ) as made:
+        with tunesmith.random.Generator(generator, ordering="dynamic", device="OpenCL", table=folder / TABLE) as made:
             made.uniform(out)
             assert made.launched.shape == chosen
 
@@ -166,16 +164,16 @@ def test_the_same_command_measures_nothing_again(run):
     outcome, _, folder = run
     again = tune_random(TASK, folder, device="OpenCL")
     assert again.ledger.measured == 0
-    assert again.ledger.reused == outcome.ledger.measured - 1  # the first launch was measured once more at the end
-    assert [(one.shape, one.measurement.samples) for one in again.measured] == [
-        (one.shape, one.measurement.samples) for one in outcome.measured
+    assert again.ledger.reused == outcome.ledger.measured - 2  # the first launch was measured twice more, as the anchor
+    assert [(one.shape, one.measurement.samples) for one in again.plan.measured] == [
+        (one.shape, one.measurement.samples) for one in outcome.plan.measured
     ]
 
 
 def test_a_filter_picks_by_googles_names(run):
     _, _, folder = run
     outcome = tune_random(replace(TASK, pattern="xorwow.*normal.*_t64_b8"), folder, device="OpenCL")
-    assert {(one.problem.type.name, one.shape) for one in outcome.measured} == {
+    assert {(one.problem.type.name, one.shape) for one in outcome.plan.measured} == {
         ("xorwow_normal_float_dynamic", LaunchShape(64, 8))
     }
     assert outcome.ledger.measured == 0
@@ -187,7 +185,8 @@ def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
     """Every size has a winner among the forks' survivors, and its store is one to choose from."""
     opencl_device()
     outcome = session.tune(EXAMPLES / "random.yaml", tmp_path, device="OpenCL")
-    ((_, logic),) = outcome.logic
+    (path,) = outcome.logic
+    logic = Logic.load(path)
     assert [row.sizes for row in logic.document.rows] == [(262144,), (524288,), (786432,), (1048576,), (4096,)]
     assert {one.solution.configuration["BlockSize"] for one in logic.document.solutions} <= {16, 64}
     assert {row.bytes for row in read_random([tmp_path]).rows} == {4 * row.sizes[0] for row in logic.document.rows}

@@ -12,10 +12,10 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem
 from tunesmith.session.frame import events
+from tunesmith.session.frame.health import HealthWatch
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
-from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.tune import tune
-from tunesmith.session.tune import tuning as _run
 from tunesmith.store import Store
 from tuning_runs import fake_file
 
@@ -27,14 +27,14 @@ OTHER = Problem(KIND, (64, 64, 64), scalars=PROBLEM.scalars)
 class Asked:
     """A bench that keeps what it is asked for, and measures nothing."""
 
-    def run(self, groups, racing, rivals):
-        self.keys = [[job.key for job in jobs] for jobs in groups]
+    def run(self, batch):
+        self.keys = [[job.key for job in race.jobs] for race in batch.races]
         return iter(())
 
 
 @pytest.mark.parametrize(("kind", "sorts"), [("GPU", True), ("CPU", False)])
 def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str, sorts: bool) -> None:
-    bench, judge = Asked(), FamilyJudge(KIND, fake_target(kind))
+    bench, judge = Asked(), ConfigurationOracle(KIND, fake_target(kind))
     legal = [config for config in TILES if not judge.rejections(config)]
     guesses = [judge.guess(config, PROBLEM) for config in legal]
     assert guesses != sorted(guesses)
@@ -47,7 +47,7 @@ def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str
 
 def test_cells_of_different_groups_are_races_of_their_own(tmp_path: Path) -> None:
     """Each with its own problem, and with what is to be tried on that alone."""
-    bench, judge = Asked(), FamilyJudge(KIND, fake_target("CPU"))
+    bench, judge = Asked(), ConfigurationOracle(KIND, fake_target("CPU"))
     first, second = [config for config in TILES if not judge.rejections(config)][:2]
     groups = [[(first, PROBLEM)], [(first, OTHER), (second, OTHER)]]
     with Store.open(tmp_path / "store.sqlite") as store:
@@ -61,7 +61,7 @@ def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, de
     """And everything that happened is passed on. A host's load is mostly our own, so that nobody looks at it."""
     seen: list[str] = []
     told: list[events.Event] = []
-    monkeypatch.setattr(_run.HealthWatch, "happened", lambda self: seen.append(self._target.kind))
+    monkeypatch.setattr(HealthWatch, "happened", lambda self: seen.append(self._target.kind))
     done = tune(fake_file(tmp_path), tmp_path / "run", device=device, observe=told.append)
     assert bool(seen) == looks
     assert sum(isinstance(one, events.CellMeasured) for one in told) == done.ledger.measured

@@ -17,10 +17,13 @@ from tunesmith.protocol import GlobalParameters
 from tunesmith.records import Outcome, UserError
 from tunesmith.session import tune as session
 from tunesmith.session.frame import events
+from tunesmith.session.frame.record import Outcome as Done
 from tunesmith.store import RunState, Store
 from tuning_runs import FAKE, FAKE_STEPS, fake_file, rows
 
 GPU = "fake:GPU:8"
+
+Whole = tuple[Done[session.TuningPlan], list[events.Event]]
 
 QUICK = "GlobalParameters: {CompileProcesses: 1, ConfirmBlocks: 7, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}"
 
@@ -44,15 +47,21 @@ BenchmarkProblems:
 """
 
 
-def tune(text: str, folder: Path, **options: Any) -> session.Outcome:
+def tune(text: str, folder: Path, **options: Any) -> Done[session.TuningPlan]:
     folder.mkdir(exist_ok=True)
     return session.tune(fake_file(folder, text), folder / "run", device=GPU, **options)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[session.Outcome, list[events.Event]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     told: list[events.Event] = []
     return tune(FAKE, tmp_path_factory.mktemp("whole"), observe=told.append), told
+
+
+def final_csv(done: Done[session.TuningPlan]) -> Path:
+    """The final's table of the only size group."""
+    (path,) = (path for path in done.written if path.suffix == ".csv")
+    return path
 
 
 def rounds(folder: Path) -> Counter[str]:
@@ -64,7 +73,9 @@ def configurations(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
         return {(entry.key, entry.round): dict(entry.solution.configuration) for entry in store.entries()}
 
 
-def test_every_phase_is_measured_and_told_by_its_name(whole: tuple[session.Outcome, list[events.Event]]) -> None:
+def test_every_phase_is_measured_and_told_by_its_name(
+    whole: Whole,
+) -> None:
     done, told = whole
     ended = [event.result.name for event in told if isinstance(event, events.StepEnded)]
     assert ended == FAKE_STEPS
@@ -73,7 +84,7 @@ def test_every_phase_is_measured_and_told_by_its_name(whole: tuple[session.Outco
     assert (done.state, done.look_at, done.failed) == (RunState.FINISHED, [], Counter())
 
 
-def test_the_anchor_is_measured_before_and_after(whole: tuple[session.Outcome, list[events.Event]]) -> None:
+def test_the_anchor_is_measured_before_and_after(whole: Whole) -> None:
     done, told = whole
     anchors = [key for key in rows(done.folder) if key[1].startswith("anchor")]
     assert [name for _, name in anchors] == ["anchor/0", "anchor/1"]
@@ -83,11 +94,11 @@ def test_the_anchor_is_measured_before_and_after(whole: tuple[session.Outcome, l
     assert [event.alarm for event in told if isinstance(event, events.DriftSeen)] == [False]
 
 
-def test_the_csv_holds_the_measured_times_of_every_survivor(whole: tuple[session.Outcome, Any]) -> None:
+def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> None:
     done, _ = whole
-    (group,) = done.groups
-    assert group.csv is not None
-    sheet = read_csv(group.csv)
+    (group,) = done.plan.groups
+    path = final_csv(done)
+    sheet = read_csv(path)
     assert [dict(sizes) for sizes in sheet.sizes] == [{"M": 32, "N": 32, "K": 32}, {"M": 128, "N": 64, "K": 32}]
     operation = OPERATIONS["GEMM"]
     assert sheet.flops == tuple(operation.flops(problem) for problem in group.table.problems)
@@ -97,7 +108,7 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: tuple[session
             for entry in store.entries()
             if not entry.measurement.raced and entry.round in ("race", "full")
         }
-    details = list(csv.DictReader(group.csv.with_suffix(".details.csv").open()))
+    details = list(csv.DictReader(path.with_suffix(".details.csv").open()))
     for place, problem in enumerate(group.table.problems):
         for solution, name in zip(group.table.solutions, sheet.names, strict=True):
             estimate = found[problem.sizes, solution].estimate
@@ -114,19 +125,19 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: tuple[session
             ]
 
 
-def test_there_is_a_csv_for_every_step_that_measured(whole: tuple[session.Outcome, Any]) -> None:
+def test_there_is_a_csv_for_every_step_that_measured(whole: Whole) -> None:
     done, _ = whole
-    names = {path.name for path in done.groups[0].csv.parent.glob("*.csv") if "details" not in path.name}
+    names = {path.name for path in final_csv(done).parent.glob("*.csv") if "details" not in path.name}
     assert names == {"01_CM_WorkGroup.csv", "03_BF_VectorWidth.csv", "05_BJ_LoopUnroll.csv", "06_Final.csv"}
 
 
-def test_the_logic_names_the_protocols_winners(whole: tuple[session.Outcome, Any]) -> None:
+def test_the_logic_names_the_protocols_winners(whole: Whole) -> None:
     done, _ = whole
-    ((path, logic),) = done.logic
-    assert Logic.load(path).document == logic.document
-    group = done.groups[0]
+    (path,) = done.logic
+    logic = Logic.load(path)
+    group = done.plan.groups[0]
     for problem, decision in group.result.decisions.items():
-        assert logic.choose(problem.sizes).solution == group.measure.judge.solution(decision.winner)
+        assert logic.choose(problem.sizes).solution == group.measure.oracle.solution(decision.winner)
 
 
 def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path: Path) -> None:
@@ -190,7 +201,7 @@ FAULTS = {
 
 
 @pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> session.Outcome:
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> Done[session.TuningPlan]:
     """Lineages that fail in the final, each in its way, one that is illegal, and one that is sound."""
     lineages = [("none", "[8, 8, 1]"), ("none", "[64, 32, 1]"), *((fault, "[8, 8, 1]") for fault in FAULTS)]
     members = ", ".join(f"{{FakeFault: {fault}, WorkGroup: {group}}}" for fault, group in lineages)
@@ -199,7 +210,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> session.Outcome:
     return tune(one_step("VectorWidth: [2, 4]", sizes, forked), tmp_path_factory.mktemp("troubled"))
 
 
-def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: session.Outcome) -> None:
+def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: Done[session.TuningPlan]) -> None:
     assert troubled.state is RunState.FINISHED
     assert troubled.failed == {f"{outcome.value}: {reason}": 2 for outcome, reason in FAULTS.values()}
     said = " ".join(troubled.look_at)
@@ -214,9 +225,8 @@ def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: session.
     assert final.failed == troubled.failed
 
 
-def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: session.Outcome) -> None:
-    path = troubled.groups[0].csv
-    assert path is not None
+def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: Done[session.TuningPlan]) -> None:
+    path = final_csv(troubled)
     sheet = read_csv(path)
     (sound,) = (name for name in sheet.names if (0, name) in sheet.gflops)
     assert set(sheet.gflops) == {(0, sound), (1, sound)}
@@ -233,7 +243,7 @@ def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: se
 
 def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path: Path) -> None:
     done = tune(one_step("FakeFault: [segfault, wrong value]"), tmp_path)
-    assert (done.state, done.logic, done.groups[0].csv) == (RunState.FINISHED, [], None)
+    assert (done.state, done.logic, done.written) == (RunState.FINISHED, [], [])
     assert "a lineage was dropped in 01_CM_FakeFault: nothing ran" in done.look_at[0]
     assert "nothing ran right on 1 sizes: 96x96x64" in done.look_at[1]
     assert session.summarise(done.folder).finals == ()
@@ -255,7 +265,7 @@ def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp
 
 def test_a_size_limit_clamps_and_drops_the_repeats(tmp_path: Path) -> None:
     done = tune(one_step("VectorWidth: [2]", sizes="- Range: [[32, 32, 128], 0, 0]"), tmp_path, max_size=64)
-    assert [problem.sizes for problem in done.groups[0].table.problems] == [(32, 32, 32), (64, 64, 64)]
+    assert [problem.sizes for problem in done.plan.groups[0].table.problems] == [(32, 32, 32), (64, 64, 64)]
 
 
 def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
@@ -267,10 +277,12 @@ def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
             - Exact: [{0}, {0}, {0}]"""
     text = f"{QUICK}\nBenchmarkProblems:\n  - - DataType: s{group.format(32)}{group.format(64)}\n"
     done = tune(text + "LibraryLogic: {ScheduleName: vega10}\n", tmp_path)
-    ((path, logic),) = done.logic
+    (path,) = done.logic
+    logic = Logic.load(path)
     assert path == done.folder / "logic" / "vega10_Cij_Aik_Bjk_SB.yaml"
     assert [row.sizes for row in logic.document.rows] == [(32, 32, 32), (64, 64, 64)]
-    assert [group.csv.parent.name for group in done.groups] == ["Cij_Aik_Bjk_SB_00", "Cij_Aik_Bjk_SB_01"]
+    tables = [path.parent.name for path in done.written if path.suffix == ".csv"]
+    assert tables == ["Cij_Aik_Bjk_SB_00", "Cij_Aik_Bjk_SB_01"]
 
 
 def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) -> None:
@@ -282,13 +294,14 @@ def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) 
     path = tmp_path / "twice.yaml"
     path.write_text(text[: text.index("  - ")] + first + again)
     outcome = session.tune(path, tmp_path / "out", device=GPU)
-    (_, logic), *others = outcome.logic
+    path, *others = outcome.logic
+    logic = Logic.load(path)
     assert not others
     rows = [row.sizes for row in logic.document.rows]
     assert len(rows) == len(set(rows)) > 0
 
 
-def test_a_plan_is_kept_by_the_run(whole: tuple[session.Outcome, list[events.Event]], tmp_path: Path) -> None:
+def test_a_plan_is_kept_by_the_run(whole: Whole, tmp_path: Path) -> None:
     """What the forecast counts as enqueues is what the steps ask for."""
     made = session.plan(fake_file(tmp_path), device=GPU)
     asked = [event.result.cells for event in whole[1] if isinstance(event, events.StepEnded)]
@@ -318,7 +331,7 @@ def test_the_fake_device_is_not_offered_to_who_does_not_ask_for_it(tmp_path: Pat
         session.plan(fake_file(tmp_path, FAKE.replace("VectorWidth", "FakeNoise").replace("[fake]", "[OpenCL]")))
 
 
-def test_a_run_remembers_what_was_asked(whole: tuple[session.Outcome, Any]) -> None:
+def test_a_run_remembers_what_was_asked(whole: Whole) -> None:
     found = session.summarise(whole[0].folder)
     assert Path(found.run.start.tuning_file).name == "fake.yaml"
     assert (found.run.start.device, found.run.start.selector, found.runs) == ("fake GPU", GPU, 1)

@@ -17,10 +17,10 @@ from tunesmith.logic import Document, Logic, Named, Row, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
 from tunesmith.session import tune as session
+from tunesmith.session.frame import logic as frame_logic
 from tunesmith.session.frame import logic_check_process as watcher
 from tunesmith.session.frame.logic_check import watch
 from tunesmith.session.frame.logic_check_process import watched
-from tunesmith.session.tune import tuning as _run
 from tuning_runs import fake_file
 
 TYPES = [
@@ -129,7 +129,7 @@ def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path: Path, monke
             replace(document, solutions=(replace(named, solution=replace(named.solution, configuration=config)),)), path
         )
 
-    monkeypatch.setattr(_run, "write_logic", spoilt)
+    monkeypatch.setattr(frame_logic, "write_logic", spoilt)
     done = session.tune(fake_file(tmp_path, TUNING), tmp_path / "run", device="fake:GPU:8")
     (said,) = done.look_at
     assert "at 20x20x20" in said

@@ -20,6 +20,7 @@ from tunesmith.models.stream_k import Mode, Room, Subject, Tile, Work, calibrati
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
+from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.stream_k import calibrate as stream_k_calibrate
 from tunesmith.session.stream_k import explain as stream_k_explain
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
@@ -112,8 +113,8 @@ def test_a_batch_needs_a_type_that_has_one():
 
 @pytest.fixture
 def quick(monkeypatch):
-    for module in (stream_k_calibrate, stream_k_explain):
-        monkeypatch.setattr(module, "POLICY", QUICK)
+    for plan in (stream_k_calibrate.CalibrationPlan, stream_k_explain.SideBySide):
+        monkeypatch.setattr(plan, "policy", QUICK)
 
 
 @pytest.mark.opencl
@@ -127,14 +128,14 @@ def test_the_whole_way_on_this_machine(tmp_path, quick):
     (one,) = read(out)
     assert one.subject.tile == Tile(16, 16, 8)
     assert one.subject.room == Room(first.target.compute_units)
-    assert len(one.runs) == first.ledger.measured - 1, "each run once, and the first again at the end"
+    assert len(one.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
     assert one.values[0] > 0
 
     text = out.read_text().replace("start: {", "start: {adjusted: 500000.0, ", 1)
     out.write_text(text)
     again = calibrate_stream_k(task, out, device="OpenCL")
     assert (again.ledger.measured, again.ledger.reused) == (0, len(one.runs))
-    assert again.kept == {str(one.subject): {"start": pytest.approx(0.5)}}
+    assert again.plan.kept == {str(one.subject): {"start": pytest.approx(0.5)}}
     assert read(out)[0].runs == one.runs
 
     question = ExplainTask((48, 48, 1, 512), TILE, calibration=out, device="OpenCL", measure=True)
@@ -157,7 +158,7 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
     assert done.state is RunState.INTERRUPTED
     assert not out.exists()
     assert done.ledger.measured == 1
-    with Store.read(runs_folder(out) / stream_k_calibrate.STORE) as store:
+    with Store.read(runs_folder(out) / STORE) as store:
         assert len(list(store.entries())) == 1
 
 
@@ -285,7 +286,7 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
     done = command("calibrate", "stream-k", "s", "--tile", "16x16x8", "-o", out, "--device", "OpenCL", "--json")
     assert done.exit_code in (0, 1)
     printed = json.loads(done.stdout)
-    assert printed["written"] == str(out)
+    assert printed["written"] == [str(out)]
     (made,) = printed["calibrations"]
     assert made["tile"] == [16, 16, 8]
     assert made["runs"] == 9

@@ -24,6 +24,8 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError
 from tunesmith.session.frame import events
+from tunesmith.session.frame import run as frame_run
+from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.stream_k import sweep as stream_k_sweep
 from tunesmith.session.stream_k.choices import as_launched, log_spaced, sweep_of, whole_tiles
 from tunesmith.session.stream_k.kernels import TileFilter, asked, is_capped, room_of
@@ -31,7 +33,6 @@ from tunesmith.session.stream_k.planned import Planner
 from tunesmith.session.stream_k.refit import refit
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
 from tunesmith.session.stream_k.swept import COLUMNS, Swept, as_csv, misses, scores
-from tunesmith.session.tune.tuning import STORE
 from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
@@ -245,6 +246,7 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
     asking = planner(known=Calibrated(old))
     made = refit(path, [old, other], SUBJECT, ORIGIN, slower(2.0), asking)
     assert made.before is old
+    path.write_text(made.text)
     after, kept = read(path)
     assert kept.subject == other.subject
     assert after.adjusted == {"peer": pytest.approx(1.2e-6)}
@@ -257,6 +259,7 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
 def test_without_a_calibration_a_refit_makes_the_first_one(tmp_path):
     made = refit(tmp_path / "c.yaml", (), SUBJECT, ORIGIN, slower(1.0), planner(known=Calibrated(calibration(ROOM))))
     assert made.before is None
+    made.path.write_text(made.text)
     assert read(tmp_path / "c.yaml")[0].subject == SUBJECT
     few = slower(1.0)[:1]
     with pytest.raises(ValueError, match="cannot be fitted"):
@@ -275,7 +278,7 @@ other,16,48,24,1,N,T
 
 @pytest.fixture
 def products(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_k_sweep, "POLICY", QUICK)
+    monkeypatch.setattr(stream_k_sweep.SweepPlan, "policy", QUICK)
     path = tmp_path / "list.csv"
     path.write_text(LIST)
     return path
@@ -335,20 +338,20 @@ def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sa
     asked, stopped, told = [], {}, []
 
     class Watched(Bench):
-        def run(self, groups, racing, rivals=()):
-            asked.append([{job.problem.sizes for job in jobs} for jobs in groups])
-            for job, measurement in super().run(groups, racing, rivals):
+        def run(self, batch):
+            asked.append([{job.problem.sizes for job in race.jobs} for race in batch.races])
+            for job, measurement in super().run(batch):
                 stopped.setdefault(job.problem.sizes, []).append(measurement.raced)
                 yield job, measurement
 
-    monkeypatch.setattr(stream_k_sweep, "Bench", Watched)
+    monkeypatch.setattr(frame_run, "Bench", Watched)
     task, out = SweepTask(products, tile=TileFilter(16, 16, 8), grids=3), tmp_path / "out"
     first = sweep_stream_k(task, out, device="OpenCL")
     assert asked[0] == [{(16, 16, 24)}, {(640, 640, 24)}]
-    assert len(asked) == 2, "the other is the first run again, at the end"
+    assert len(asked) == 3, "the others are the anchor, after the first product and at the end"
     assert not any(map(all, stopped.values())), "of each product something was measured to the end"
-    assert [one.listed.family for one in first.swept] == ["few", "few", "other"]
-    assert first.swept[2].finals == first.swept[0].finals
+    assert [one.listed.family for one in first.plan.swept] == ["few", "few", "other"]
+    assert first.plan.swept[2].finals == first.plan.swept[0].finals
     with Store.open(out / STORE) as store:
         finals = list(store.entries(round_prefix="confirm/"))
     assert finals
@@ -356,7 +359,7 @@ def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sa
 
     again = sweep_stream_k(task, out, device="OpenCL", observe=told.append)
     assert again.ledger.measured == 0
-    assert again.swept == first.swept
+    assert again.plan.swept == first.plan.swept
     (*_, batch) = (one for one in told if isinstance(one, events.BatchBegan))
     assert batch.reused == batch.cells == again.ledger.reused
 
@@ -367,10 +370,10 @@ def test_on_part_of_the_device_everything_stays_on_it(tmp_path, products):
         pytest.skip("a device with one compute unit has no part")
     task = SweepTask(products, tile=TileFilter(16, 16, 8), grids=2, compute_units=1, families=("other",))
     outcome = sweep_stream_k(task, tmp_path / "out", device="OpenCL")
-    assert outcome.room == Room(1)
-    assert len(outcome.swept) == 1
-    assert {choice.grid for one in outcome.swept for choice in one.screened} == {1}
-    assert "best split-K" not in {name for one in outcome.swept for name in one.said}
+    assert outcome.plan.room == Room(1)
+    assert len(outcome.plan.swept) == 1
+    assert {choice.grid for one in outcome.plan.swept for choice in one.screened} == {1}
+    assert "best split-K" not in {name for one in outcome.plan.swept for name in one.said}
 
 
 @pytest.mark.parametrize(

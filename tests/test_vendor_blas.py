@@ -10,13 +10,13 @@ import pytest
 from cublas_fakes import CONFIG, FAMILY, TRANSPOSES, call, problem
 from cuda_runner import H200
 from opencl_runner import opencl_device, programs, run, verify
-from tunesmith.bench import Bench, Bound, Job, Policy
+from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.devices import LaunchError
 from tunesmith.devices._host_blas import HostBlas
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Plan, Zero
+from tunesmith.records import Configuration, Plan, Solution, Zero
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 from tunesmith.toolchains.blas import library
 
@@ -134,21 +134,12 @@ def test_the_bench_verifies_and_times_it_like_any_solution(tmp_path):
     """Through the worker process, against a kernel, and interleaved with it."""
     target, made = opencl_device().target, problem(64, 48, 2, 32, alpha=1.0, beta=0.0)
 
-    def job(family) -> Job:
-        config = family.space(made.type).defaults
-
-        def bind(facts):
-            other = replace(made, scalars=Configuration({"alpha": 2.0, "beta": 1.5}))
-            checks = tuple((one, family.plan(config, one, target)) for one in (made, other))
-            return Bound(family.plan(config, made, target), checks)
-
-        probe = made, family.plan(config, made, target)
-        return Job(family.name, family.modules(config, made.type), made, probe, bind)
-
-    jobs = [job(FAMILY), job(KERNELS["TiledGemm"])]
+    families = (FAMILY, KERNELS["TiledGemm"])
+    solutions = [Solution(made.type, family.name, family.space(made.type).defaults) for family in families]
+    jobs = tuple(Job(solution.kernel, solution, made) for solution in solutions)
     policy = Policy(sampling_seconds=0.02, warm_up_seconds=0.01, confirm_blocks=6)
     with Bench(target, policy, tmp_path) as bench:
-        measured = {one.key: measurement for one, measurement in bench.run([jobs], racing=False)}
+        measured = {one.key: measurement for one, measurement in bench.run(Batch((Race(jobs),)))}
         together = bench.interleave(jobs)
     assert [one.outcome.value for one in (*measured.values(), *together)] == ["ok"] * 4
     assert all(1e-8 < one.estimate.seconds < 1.0 for one in measured.values())

@@ -2,16 +2,16 @@
 
 from ._bench import Bench
 from ._compilers import Compilation
-from ._events import Compiled, Dispatched, Event, Measured, WorkerLost, WorkerReady
-from ._job import Bound, Job, Policy
+from ._events import Compiled, Dispatched, Event, Measured, WorkerLost
+from ._job import Batch, Job, Policy, Race
 from ._poison import POISONS
 from ._process import Spawner, connect_to_parent
 from .statistics import Drift, drift, median_interval, over_rounds, paired_log_ratio
 
 __all__ = [
     "POISONS",
+    "Batch",
     "Bench",
-    "Bound",
     "Compilation",
     "Compiled",
     "Dispatched",
@@ -20,9 +20,9 @@ __all__ = [
     "Job",
     "Measured",
     "Policy",
+    "Race",
     "Spawner",
     "WorkerLost",
-    "WorkerReady",
     "connect_to_parent",
     "drift",
     "median_interval",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
+from ._details import JobDetails
 from ._events import Compiled, Event
-from ._job import Job, Policy, launch_outcome
-from ._messages import Built, Compile, Probe, Ready, Start
+from ._job import Policy, launch_outcome
+from ._messages import Built, Probe, Ready, Start
 from ._process import Child, Spawner
 
 _DYING_SECONDS = 5.0
@@ -37,9 +37,9 @@ class _Task:
     """One thing to build, once for all jobs that need it."""
 
     key: str
-    request: Compile | Probe
+    request: Module | Probe
     built: Built | None = None
-    outcome: Outcome = Outcome.OK
+    failure: Measurement | None = None
     tried: int = 0
     charged: bool = False
     found: bool = False
@@ -85,23 +85,17 @@ class Compilers:
     def deadline(self) -> float:
         return min((seat.deadline for seat in self._seats if seat.task), default=float("inf"))
 
-    def request(self, job: Job) -> int:
-        """See to it that a job is built; how many tasks this adds."""
+    def request(self, modules: Iterable[tuple[str, Module]]) -> int:
+        """See to it that modules, given with their digests, are compiled; how many tasks this adds."""
         before = len(self._queue)
-        for module in job.modules:
-            self.want(module)
+        for digest, module in modules:
+            self._add(digest, module)
         return len(self._queue) - before
 
-    def want(self, module: Module) -> None:
-        """See to it that a module is compiled."""
-        self._add(_digest(module), Compile(module))
-
-    def compilation(self, module: Module) -> Compilation | None:
-        """What has become of a module that was wanted; None when it is not decided yet."""
-        task = self._tasks[_digest(module)]
-        failure = self._failure([task])
-        binary = task.built.binary if task.built else None
-        made = failure or binary
+    def compilation(self, digest: str, module: Module) -> Compilation | None:
+        """What has become of a module that was requested; None when it is not decided yet."""
+        task = self._tasks[digest]
+        made = task.failure or (task.built and task.built.binary)
         return Compilation(module, made, task.found) if made else None
 
     def pump(self) -> None:
@@ -116,21 +110,22 @@ class Compilers:
         while self._queue and (free := self._free_seat(self._queue[0])):
             self._give(free, self._queue.popleft())
 
-    def binaries(self, job: Job) -> tuple[Binary, ...] | Measurement | None:
+    def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
         """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
-        tasks = [self._tasks[_digest(module)] for module in job.modules]
+        tasks = [self._tasks[digest] for digest, _ in job.modules]
         failure = self._failure(tasks)
         if failure or not all(task.built for task in tasks):
             return failure
         binaries = tuple(task.built.binary for task in tasks if task.built and task.built.binary)
         if not self._target.shares_the_host:
             return binaries
-        probe = self._probe(job, binaries)
+        probe = self._add(job.probe_key, Probe(binaries, *job.probe))
         return self._failure([probe]) or (binaries if probe.built else None)
 
-    def charge(self, job: Job) -> float:
+    def charge(self, job: JobDetails) -> float:
         """Seconds that building the job took, as far as no other job has been charged for it."""
-        keys = [*(_digest(module) for module in job.modules), _probe_key(job)]
+        keys = [digest for digest, _ in job.modules]
+        keys += [job.probe_key] if self._target.shares_the_host else []
         tasks = [self._tasks[key] for key in keys if key in self._tasks]
         due = [task for task in tasks if not task.charged and task.built]
         for task in due:
@@ -142,25 +137,18 @@ class Compilers:
             seat.child.end()
         self._seats.clear()
 
-    def _add(self, key: str, request: Compile | Probe) -> _Task:
+    def _add(self, key: str, request: Module | Probe) -> _Task:
         if key not in self._tasks:
             task = self._tasks[key] = _Task(key, request)
-            kept = self._kept.find(request.module) if isinstance(request, Compile) else None
-            if kept:
+            if isinstance(request, Module) and (kept := self._kept.find(request)):
                 task.found = True
                 self._settle(task, Built(0.0, kept), Outcome.OK)
             else:
                 self._queue.append(task)
         return self._tasks[key]
 
-    def _probe(self, job: Job, binaries: tuple[Binary, ...]) -> _Task:
-        return self._add(_probe_key(job), Probe(binaries, *job.probe))
-
     def _failure(self, tasks: Sequence[_Task]) -> Measurement | None:
-        for task in tasks:
-            if task.built and task.built.reason:
-                return Measurement(task.outcome, task.built.reason, task.built.detail, started=time.time())
-        return None
+        return next((replace(task.failure, started=time.time()) for task in tasks if task.failure), None)
 
     def _free_seat(self, task: _Task) -> _Seat | None:
         """A seat for a task; a task that is tried again gets a fresh process."""
@@ -206,10 +194,12 @@ class Compilers:
         seat.task, seat.served = None, seat.served + 1
         if built.poisoned:
             self._leave(seat)
-        if isinstance(task.request, Compile) and built.binary:
-            self._kept.keep(task.request.module, built.binary)
-        is_launch = isinstance(task.request, Probe)
-        self._settle(task, built, launch_outcome(built.reason) if is_launch else Outcome.COMPILE_ERROR)
+        if isinstance(task.request, Probe):
+            self._settle(task, built, launch_outcome(built.reason))
+            return
+        if built.binary:
+            self._kept.keep(task.request, built.binary)
+        self._settle(task, built, Outcome.COMPILE_ERROR)
 
     def _died(self, seat: _Seat, task: _Task, cause: str) -> None:
         """A crash is tried again in a fresh process, a silence only if the process had done something before."""
@@ -219,33 +209,21 @@ class Compilers:
             return
         seconds = self._policy.compile_timeout_seconds
         words = "\n".join(filter(None, [cause, seat.child.last_words()]))
-        is_launch = isinstance(task.request, Probe)
+        what = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
-            what = "the first launch of a small problem" if is_launch else "compiling"
             self._settle(task, Built(seconds, None, TIMED_OUT, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
-        elif is_launch:
-            self._settle(
-                task, Built(0.0, None, cause, f"at the first launch of a small problem\n{words}"), Outcome.CRASH
-            )
+        elif isinstance(task.request, Probe):
+            self._settle(task, Built(0.0, None, cause, f"at {what}\n{words}"), Outcome.CRASH)
         else:
             self._settle(task, Built(0.0, None, CRASHED, words), Outcome.COMPILE_ERROR)
 
     def _settle(self, task: _Task, built: Built, failed: Outcome) -> None:
-        task.built, task.outcome = built, failed if built.reason else Outcome.OK
+        task.built = built
+        task.failure = Measurement(failed, built.reason, built.detail) if built.reason else None
         waiting = sum(other.built is None for other in self._tasks.values())
         self._observe(Compiled(task.key, built.seconds, built.reason, waiting))
-
-
-@cache
-def _digest(module: Module) -> str:
-    """Asked for again whenever something is finished, of every job that waits; texts are long."""
-    return module.digest()
 
 
 def facts(binaries: Sequence[Binary]) -> tuple[CompiledFacts, ...]:
     """What the compiler told of every entry, in the order of the modules."""
     return tuple(fact for binary in binaries for fact in binary.facts)
-
-
-def _probe_key(job: Job) -> str:
-    return " ".join(["probe", *(_digest(module) for module in job.modules), job.probe[1].digest()])

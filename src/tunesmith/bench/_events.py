@@ -8,14 +8,6 @@ from tunesmith.records import Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerReady:
-    """A process has opened the device."""
-
-    pid: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerLost:
     """A process ended at a job, or was ended for its silence: `cause` is a signal's name or "timeout"."""
 
@@ -50,4 +42,4 @@ class Measured:
     measurement: Measurement
 
 
-Event = WorkerReady | WorkerLost | Compiled | Dispatched | Measured
+Event = WorkerLost | Compiled | Dispatched | Measured

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tunesmith.devices import NOT_SUPPORTED
-from tunesmith.records import CompiledFacts, Module, Outcome, Plan, Problem, Rejection
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A job whose programs are compiled: the plan to time, and a plan for each problem to verify first."""
-
-    timed: Plan
-    checks: tuple[tuple[Problem, Plan], ...]
+from tunesmith.records import Outcome, Problem, Solution
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One cell: a solution's modules on one problem.
-
-    `probe` is a small problem with its plan, launched once in the compiling process for compilers that finish only at
-    the first launch. `bind` is called in the parent once the facts are known; it never travels to a worker.
-    """
+    """A solution, with nothing left open, on one problem of its type. `key` is the asker's name for it."""
 
     key: str
-    modules: tuple[Module, ...]
+    solution: Solution
     problem: Problem
-    probe: tuple[Problem, Plan]
-    bind: Callable[[Sequence[CompiledFacts]], Bound | Rejection]
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Jobs that compete, and what they have to beat from the beginning: upper ends of intervals, in seconds."""
+
+    jobs: tuple[Job, ...]
+    rivals: Mapping[Problem, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs to measure once each. With `racing`, those that are provably slower than the best of their race on the same
+    problem are stopped early."""
+
+    races: tuple[Race, ...]
+    racing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,15 @@ class Policy:
     seed: int = 0
 
     def key(self) -> str:
-        """The part that could change a measurement's value."""
-        kept = asdict(self)
-        for irrelevant in ("timeout_seconds", "compile_timeout_seconds", "compile_processes"):
-            del kept[irrelevant]
-        return json.dumps(kept, sort_keys=True)
+        """The part that could change a measurement's value, as keys of stores have it."""
+        return json.dumps({name: getattr(self, name) for name in _KEYED}, sort_keys=True)
+
+
+_KEYED = (
+    *("noise", "minimum_samples", "maximum_samples", "sampling_seconds", "warm_up_seconds", "cold"),
+    *("confirm_blocks", "seed"),
+)
+"""Fields of a policy that are part of keys. A new field must be written only where it is not at its default."""
 
 
 def launch_outcome(reason: str) -> Outcome:

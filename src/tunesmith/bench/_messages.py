@@ -1,13 +1,15 @@
-"""What the parent and its processes say to each other, over a socket pair."""
+"""What the parent and its processes say to each other, over a socket pair. A compiler is sent modules besides, and a
+UserError may take the place of an answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.records import Binary, Measurement, Module, Plan, Problem, Target
+from tunesmith.records import Binary, Measurement, Plan, Problem, Target
 
-from ._job import Bound, Policy
+from ._details import Bound
+from ._job import Policy
 
 Stage = Literal["opening the device", "preparing", "verifying", "timing"]
 
@@ -22,16 +24,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A worker has its device open, or a compiler has started: from now on time is counted against the candidate."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The device could not be opened; the process ends."""
-
-    detail: str
+    """A compiler has started: from now on time is counted against what it compiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +66,13 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to Measure (one measurement) or Interleave (one each). When `poisoned`, the process ends with it."""
+    """The answer to Measure (one measurement) or Interleave (one each); without any, the worker has its device open.
+
+    When `poisoned`, the process ends with it.
+    """
 
     measurements: tuple[Measurement, ...]
     poisoned: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Compile:
-    """Compile one module."""
-
-    module: Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The answer to Compile or Probe: a binary for the former; `reason` is empty when it went well."""
+    """The answer to a Module or a Probe: a binary for the former; `reason` is empty when it went well."""
 
     seconds: float
     binary: Binary | None = None

@@ -53,7 +53,7 @@ class Stand:
     def measure(self, request: Measure) -> Done:
         """Verify one candidate and time it; whatever goes wrong is in the measurement."""
         ledger = _Ledger()
-        with ledger.recording(), ExitStack() as held:
+        with _recording(lambda: ledger), ExitStack() as held:
             if self._verified(request.candidate, 0, ledger):
                 self._cases.ahead(request.ahead)
                 with ledger.spending("timing"):
@@ -69,7 +69,7 @@ class Stand:
         takes: dict[int, Take] = {}
         with ExitStack() as held:
             for index, candidate in enumerate(request.candidates):
-                with ledgers[index].recording():
+                with _recording(partial(ledgers.__getitem__, index)):
                     if self._verified(candidate, index, ledgers[index]):
                         takes[index] = held.enter_context(self._taking(candidate))
             while takes and not any(ledger.poisoned for ledger in ledgers):
@@ -90,13 +90,10 @@ class Stand:
             self._tell(At("timing", now))
             reached("timing")
 
-        began = time.perf_counter()
-        finished = False
-        with ExitStack() as trouble:
-            trouble.enter_context(_Recorder(lambda: ledgers[now]))
+        began, blocks = time.perf_counter(), None
+        with _recording(lambda: ledgers[now]):
             blocks = interleave([takes[index] for index in indices], self._policy, time.perf_counter, enter)
-            finished = True
-        if not finished:
+        if blocks is None:
             return now
         for index, samples in zip(indices, blocks, strict=True):
             ledgers[index].timed = Timed(samples, median_interval(samples), raced=False)
@@ -215,9 +212,6 @@ class _Ledger:
         finally:
             self.spent[what] += time.perf_counter() - began
 
-    def recording(self) -> _Recorder:
-        return _Recorder(lambda: self)
-
     def measurement(self) -> Measurement:
         cost = Cost(verify=self.spent["verify"], timing=self.spent["timing"])
         if self.failure:
@@ -239,25 +233,16 @@ class _Ledger:
         )
 
 
-class _Recorder:
+@contextmanager
+def _recording(ledger: Callable[[], _Ledger]) -> Iterator[None]:
     """Turns whatever is raised inside into a failure in a ledger; only a mistake of the user's goes on."""
-
-    def __init__(self, ledger: Callable[[], _Ledger]) -> None:
-        self._ledger = ledger
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if error is None:
-            return False
-        if isinstance(error, UserError) or not isinstance(error, Exception):
-            return False
-        ledger = self._ledger()
-        if isinstance(error, LaunchError):
-            ledger.failure, ledger.poisoned = (error.reason, error.detail), error.poisoned
-        elif isinstance(error, MemoryError):
-            ledger.failure = (OUT_OF_MEMORY, f"on the host: {error}")
-        else:
-            ledger.failure = ("unexpected exception", traceback.format_exc(limit=-3).strip())
-        return True
+    try:
+        yield
+    except UserError:
+        raise
+    except LaunchError as error:
+        ledger().failure, ledger().poisoned = (error.reason, error.detail), error.poisoned
+    except MemoryError as error:
+        ledger().failure = (OUT_OF_MEMORY, f"on the host: {error}")
+    except Exception:
+        ledger().failure = ("unexpected exception", traceback.format_exc(limit=-3).strip())

@@ -10,9 +10,9 @@ from multiprocessing.connection import Connection, wait
 
 from tunesmith.records import Outcome, Target, UserError
 
-from ._events import Event, WorkerLost, WorkerReady
+from ._events import Event, WorkerLost
 from ._job import Policy
-from ._messages import At, Broken, Done, Interleave, Measure, Ready, Start
+from ._messages import At, Done, Interleave, Measure, Start
 from ._process import Child, Spawner
 
 _OPENING_SECONDS = 120.0
@@ -46,26 +46,18 @@ def wait_until(connections: Sequence[Connection], deadline: float) -> None:
 
 
 class Worker:
-    """One process with the device open. Ask it, then poll for the answer; a Death is an answer too."""
+    """One process with the device open. Ask it, then poll for the answer; a Death is an answer too.
+
+    It answers once without being asked: when it has opened the device.
+    """
 
     def __init__(self, child: Child, target: Target, policy: Policy) -> None:
         self._child, self._policy = child, policy
         self._at = At("opening the device")
-        self._deadline = time.monotonic() + _OPENING_SECONDS
+        self.pid, self.connection = child.pid, child.connection
+        self.deadline = time.monotonic() + _OPENING_SECONDS
         self.served = 0
         child.send(Start(target, policy))
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
-    @property
-    def connection(self) -> Connection:
-        return self._child.connection
-
-    @property
-    def deadline(self) -> float:
-        return self._deadline
 
     def ask(self, request: Measure | Interleave) -> None:
         self._enter(At("preparing"))
@@ -89,7 +81,7 @@ class Worker:
                     return Death(failure.reason, self._at.stage, poisoned, failure.detail, message)
                 case _:
                     return self._dead(self._child.end(_DYING_SECONDS))
-        if time.monotonic() > self._deadline:
+        if time.monotonic() > self.deadline:
             self._child.end()
             return self._dead(TIMEOUT)
         return None
@@ -97,23 +89,8 @@ class Worker:
     def answer(self) -> Done | Death:
         """Wait for what comes of it."""
         while (answer := self.poll()) is None:
-            wait_until([self.connection], self._deadline)
+            wait_until([self.connection], self.deadline)
         return answer
-
-    def opening(self) -> Ready | Death:
-        """Wait until the device is open. Raises UserError when it is not there."""
-        wait_until([self.connection], self._deadline)
-        if time.monotonic() > self._deadline:
-            self.end()
-            return self._dead(TIMEOUT)
-        match self._child.receive():
-            case Ready() as ready:
-                return ready
-            case Broken(detail):
-                self.end()
-                raise UserError("device", detail, "choose another device; `tunesmith devices` shows which there are")
-            case _:
-                return self._dead(self._child.end(_DYING_SECONDS))
 
     def end(self) -> None:
         self._child.end()
@@ -121,7 +98,7 @@ class Worker:
     def _enter(self, at: At) -> None:
         self._at = at
         factor = _PREPARING_FACTOR if at.stage == "preparing" else 1.0
-        self._deadline = time.monotonic() + factor * self._policy.timeout_seconds
+        self.deadline = time.monotonic() + factor * self._policy.timeout_seconds
 
     def _dead(self, cause: str) -> Death:
         doing = f"while {self._at.stage}"
@@ -178,9 +155,8 @@ class Workers:
         return Worker(self._spawner.start("tunesmith.bench.worker"), self._target, self._policy)
 
     def _await_opened(self, worker: Worker) -> None:
-        answer = worker.opening()
-        if isinstance(answer, Ready):
-            self._observe(WorkerReady(worker.pid, answer.seconds))
+        answer = worker.answer()
+        if isinstance(answer, Done):
             return
         self.drop()
         what = f"opening the device ended with {answer.cause}: {answer.detail}"

@@ -5,67 +5,63 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Callable
 
 import numpy as np
 
 from tunesmith.devices import Device, LaunchError, open_device
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Binary, Target, UserError
+from tunesmith.records import Binary, Module, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
 from . import faults
-from ._messages import Built, Compile, Probe, Ready
+from ._messages import Built, Probe, Ready
 from ._poison import itemsize
 from ._process import connect_to_parent
 
 
 def main(arguments: list[str]) -> None:
-    began = time.perf_counter()
     connection = connect_to_parent(arguments)
     faults.play("compiler")
-    start = connection.recv()
-    bench = _Compiler(start.target)
-    connection.send(Ready(time.perf_counter() - began))
+    builder = _Builder(connection.recv().target)
+    connection.send(Ready())
     while True:
         try:
             request = connection.recv()
         except EOFError:
             return
-        connection.send(_built(bench.compile if isinstance(request, Compile) else bench.probe, request))
+        connection.send(builder.answer(request))
 
 
-def _built(work: Callable[..., Binary | None], request: Compile | Probe) -> Built | UserError:
-    began = time.perf_counter()
-
-    def failed(reason: str, detail: str, poisoned: bool = False) -> Built:
-        return Built(time.perf_counter() - began, None, reason, detail, poisoned)
-
-    try:
-        binary = work(request)
-    except UserError as error:
-        return error
-    except CompileError as error:
-        return failed(error.reason, error.log)
-    except LaunchError as error:
-        return failed(error.reason, error.detail, error.poisoned)
-    except Exception:
-        return failed("unexpected exception", traceback.format_exc(limit=-3).strip())
-    return Built(time.perf_counter() - began, binary)
-
-
-class _Compiler:
+class _Builder:
     """One process's compilers, and its device once it has to probe."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._device: Device | None = None
 
-    def compile(self, request: Compile) -> Binary:
-        faults.reached("compiling")
-        return TOOLCHAINS[request.module.language].compile(request.module, self._target)
+    def answer(self, request: Module | Probe) -> Built | UserError:
+        began = time.perf_counter()
+        binary, failure = None, ("", "", False)
+        try:
+            if isinstance(request, Module):
+                binary = self._compiled(request)
+            else:
+                self._launch(request)
+        except UserError as error:
+            return error
+        except CompileError as error:
+            failure = error.reason, error.log, False
+        except LaunchError as error:
+            failure = error.reason, error.detail, error.poisoned
+        except Exception:
+            failure = "unexpected exception", traceback.format_exc(limit=-3).strip(), False
+        return Built(time.perf_counter() - began, binary, *failure)
 
-    def probe(self, request: Probe) -> None:
+    def _compiled(self, module: Module) -> Binary:
+        faults.reached("compiling")
+        return TOOLCHAINS[module.language].compile(module, self._target)
+
+    def _launch(self, request: Probe) -> None:
         """Execute a small plan once, so that a compiler which waits for the first launch has been run by now."""
         faults.reached("probing")
         device = self._device = self._device or open_device(self._target)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from multiprocessing.connection import Connection
 
 from tunesmith.devices import Device, LaunchError, open_device
 from tunesmith.records import UserError
 
 from . import faults
-from ._messages import Broken, Done, Interleave, Measure, Ready, Start
+from ._messages import Done, Interleave, Measure, Start
 from ._process import connect_to_parent
 from ._stand import Stand
 
@@ -25,13 +24,13 @@ def main(arguments: list[str]) -> None:
 
 
 def _opened(start: Start, connection: Connection) -> Device | None:
-    began = time.perf_counter()
     try:
         device = open_device(start.target)
     except (UserError, LaunchError) as error:
-        connection.send(Broken(str(error)))
+        remedy = "choose another device; `tunesmith devices` shows which there are"
+        connection.send(UserError("device", str(error), remedy))
         return None
-    connection.send(Ready(time.perf_counter() - began))
+    connection.send(Done(()))
     return device
 
 

@@ -1,42 +1,53 @@
-"""A command that works for minutes: how it is stopped, and how it ends."""
+"""A command that works for minutes: how it is watched, stopped and ended."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import RenderableType
+
+from tunesmith.report import CompilingReport, ProgressReport
+from tunesmith.session.frame.record import Outcome
 
 from ._output import console, messages, print_json
 
 INTERRUPTED = 130
 
+Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 
-@contextmanager
-def stoppable(folder: Path, done: str = "measured") -> Iterator[None]:
-    """Within it the command works. Ctrl-C and a termination end it, and say that everything `done` is in `folder`."""
+PlanT = TypeVar("PlanT")
+
+
+def carried_out(
+    work: Callable[[ProgressReport | CompilingReport], Outcome[PlanT]],
+    folder: Path,
+    *,
+    document: Callable[[Outcome[PlanT]], Mapping[str, Any]],
+    tables: Callable[[Outcome[PlanT]], RenderableType],
+    quiet: bool,
+    as_json: bool,
+    report: type[ProgressReport] | type[CompilingReport] = ProgressReport,
+) -> None:
+    """Do the work with an observer, and print what came of it; the exit code is 1 where there is something to look at.
+
+    Ctrl-C and a termination end it, and say that everything so far is in `folder`.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        yield
+        with report(messages, quiet or as_json) as progress:
+            outcome = work(progress)
     except KeyboardInterrupt:
+        done = "compiled" if report is CompilingReport else "measured"
         messages.print(f"stopped; everything {done} is in {folder}, and the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
-
-
-def ended(
-    as_json: bool,
-    document: Callable[[], Mapping[str, Any]],
-    tables: Callable[[], RenderableType],
-    look_at: Sequence[str],
-) -> None:
-    """Print what came of it; the exit code is 1 where there is something to look at."""
     if as_json:
-        print_json(document())
+        print_json(document(outcome))
     else:
-        console.print(tables())
-    if look_at:
+        console.print(tables(outcome))
+    if outcome.look_at:
         raise typer.Exit(1)

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.report import ProgressReport
 from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ._output import Device, Json, messages
-from ._runs import ended, stoppable
+from ._output import Device, Json
+from ._runs import Budget, Quiet, carried_out
 
 
 def stream_k(
@@ -33,10 +32,8 @@ def stream_k(
     ] = None,
     occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
     device: Device = None,
-    budget: Annotated[
-        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    budget: Budget = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Make some forty short runs for each kernel and tile, fit costs to them, and write a file that a person can read.
@@ -50,6 +47,11 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    with stoppable(runs_folder(out)), ProgressReport(messages, quiet or as_json) as progress:
-        outcome = calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
-    ended(as_json, lambda: report.calibrated_document(outcome), lambda: report.calibrated(outcome), outcome.look_at)
+    carried_out(
+        lambda progress: calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress),
+        runs_folder(out),
+        document=report.calibrated_document,
+        tables=report.calibrated,
+        quiet=quiet,
+        as_json=as_json,
+    )

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from tunesmith.records import UserError
-from tunesmith.report import ProgressReport
 from tunesmith.report import portblas_outcome as report
+from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
-from tunesmith.session.portblas.tune import tune_portblas
 
-from ._output import Device, Json, messages
-from ._runs import ended, stoppable
+from ._output import Device, Json
+from ._runs import Budget, Quiet, carried_out
 from .portblas_generate import Folders
 
 SIZES = ("M", "K", "N", "BATCH", "REP")
@@ -56,10 +55,8 @@ def tune(
     vendor: Annotated[
         bool, typer.Option("--vendor", help="Let the logic choose the system BLAS where it is the fastest.")
     ] = False,
-    budget: Annotated[
-        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    budget: Budget = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure the system BLAS, the current library and every combination; print them from the worst to the best.
@@ -73,9 +70,14 @@ def tune(
     Example: `tunesmith portblas tune all 64 64 64 64 10 interleaved --config default -o out/small`
     """
     task = _task(transposes, sizes, config, folder, logic, language, data_type, guided, vendor)
-    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
-        outcome = tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress)
-    ended(as_json, lambda: report.document(outcome), lambda: report.tables(outcome), outcome.look_at)
+    carried_out(
+        lambda progress: tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress),
+        out,
+        document=report.document,
+        tables=report.tables,
+        quiet=quiet,
+        as_json=as_json,
+    )
 
 
 def _task(

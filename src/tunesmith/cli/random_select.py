@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tunesmith.formats import read_random
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.formats.random_settings import read_defaults, read_weights
-from tunesmith.logic import write_atomically
-from tunesmith.logic.random_choice import DEFAULT_SHAPES, Decision, Objective, choose
+from tunesmith.logic.random_choice import Decision, Objective
 from tunesmith.records import UserError
 from tunesmith.report import random_choice as report
+from tunesmith.session.random.select import select_random
 
 from ._output import Json, console, print_json
 
@@ -69,18 +65,18 @@ def select(
         raise UserError("--weights", "goes with --objective weighted and with no other", "give both or neither")
     if plot_out and plot_out.suffix.lower() != ".svg":
         raise UserError("--plot-out", f"{plot_out} is no SVG", "give a name that ends in .svg")
-    defaults = {**DEFAULT_SHAPES, **(read_defaults(default_config) if default_config else {})}
-    weighed = read_weights(weights) if weights else None
-    reading = read_random(files)
-    made = choose(reading.rows, objective, defaults, weighed, no_regressions)
-    complaints = [*reading.complaints, *made.complaints]
-    written: dict[str, Sequence[Path]] = {}
-    if out_dir and made.decisions:
-        outputs = write_selection(made.decisions, out_dir, merge_from)
-        complaints += outputs.complaints
-        written = {"header": outputs.headers, "table": [outputs.table] if outputs.table else []}
-    if plot_out:
-        written["plot"] = _plots(made.decisions, plot_out)
+    found = select_random(
+        files,
+        objective,
+        out_dir=out_dir,
+        merge_from=merge_from,
+        plot_out=plot_out,
+        draw=_draw,
+        default_config=default_config,
+        weights=weights,
+        no_regressions=no_regressions,
+    )
+    made, complaints, written = found.selection, found.complaints, found.written
     if as_json:
         print_json(report.document(made, complaints, written))
     if not made.decisions:
@@ -92,13 +88,8 @@ def select(
         raise typer.Exit(1)
 
 
-def _plots(decisions: Sequence[Decision], path: Path) -> list[Path]:
+def _draw(decisions: Sequence[Decision]) -> Iterable[tuple[Decision, str]]:
     # Imported here since templates are only needed for pictures.
     from tunesmith.report.random_heatmap import heatmaps
 
-    paths = []
-    for decision, svg in heatmaps(decisions):
-        name = re.sub(r"[^\w.-]", "_", f"{path.stem}_{decision.architecture}_{decision.generator}{path.suffix}")
-        write_atomically(path.with_name(name), svg)
-        paths.append(path.with_name(name))
-    return paths
+    return heatmaps(decisions)

@@ -10,15 +10,14 @@ from typing import Annotated
 import typer
 
 from tunesmith.records import UserError
-from tunesmith.report import CompilingReport, ProgressReport, random_compiled
+from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.report import random_outcome as report
-from tunesmith.session.random import outputs as random_outputs
 from tunesmith.session.random.compile import compile_random
+from tunesmith.session.random.plan import tune_random
 from tunesmith.session.random.task import RandomTask
-from tunesmith.session.random.tune import tune_random
 
-from ._output import Device, Json, messages
-from ._runs import ended, stoppable
+from ._output import Device, Json
+from ._runs import Budget, Quiet, carried_out
 
 _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -50,9 +49,7 @@ def tune(
         typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90.", show_default=False),
     ] = None,
     device: Device = None,
-    budget: Annotated[
-        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
-    ] = None,
+    budget: Budget = None,
     benchmark_filter: Annotated[
         str,
         typer.Option("--benchmark_filter", help="Regular expression on names such as xorwow_uniform_float_t256_b512."),
@@ -61,7 +58,7 @@ def tune(
         Path | None, typer.Option("--benchmark_out", help="Another place for google-benchmark's JSON.")
     ] = None,
     benchmark_out_format: Annotated[Format, typer.Option("--benchmark_out_format")] = Format.JSON,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure launch shapes for random generators, choose, and write the table that `tunesmith.random` uses.
@@ -89,22 +86,29 @@ def tune(
     if arch is not None:
         _compile(task, out, arch, device, quiet, as_json)
         return
-    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
-        outcome = tune_random(task, out, device=device, budget_minutes=budget, observe=progress)
-    written = random_outputs.write(outcome, benchmark_out)
-    ended(as_json, lambda: report.document(outcome, written), lambda: report.tables(outcome, written), outcome.look_at)
+    carried_out(
+        lambda progress: tune_random(
+            task, out, device=device, budget_minutes=budget, benchmark_out=benchmark_out, observe=progress
+        ),
+        out,
+        document=report.document,
+        tables=report.tables,
+        quiet=quiet,
+        as_json=as_json,
+    )
 
 
 def _compile(task: RandomTask, out: Path, arch: str, device: str | None, quiet: bool, as_json: bool) -> None:
     if device is not None:
         raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
-    with stoppable(out, "compiled"), CompilingReport(messages, quiet or as_json) as progress:
-        outcome = compile_random(task, out, arch, observe=progress)
-    ended(
-        as_json,
-        lambda: random_compiled.document(outcome),
-        lambda: random_compiled.tables(outcome),
-        random_compiled.look_at(outcome),
+    carried_out(
+        lambda progress: compile_random(task, out, arch, observe=progress),
+        out,
+        document=random_compiled.document,
+        tables=random_compiled.tables,
+        quiet=quiet,
+        as_json=as_json,
+        report=CompilingReport,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.library import DeviceAbsentError, load
+from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import UserError
 from tunesmith.report import documents, tables
 
@@ -40,10 +41,19 @@ def select(
             choice = library.says(*sizes, problem_type=problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
+    unfinished = _unfinished(logic, choice)
     if as_json:
-        print_json(documents.choice(sizes, choice))
+        print_json(documents.choice(sizes, choice, unfinished))
     else:
         console.print(tables.choice(sizes, choice))
+        if unfinished:
+            console.print(f"unfinished {unfinished}; the same tuning goes on")
+
+
+def _unfinished(logic: Path, choice: Choice) -> str:
+    """What the run that wrote the chosen solution's logic had not decided yet."""
+    documents_ = (Logic.load(path).document for path in logic_files(logic))
+    return next((one.unfinished for one in documents_ if one.problem_type == choice.solution.type), "")
 
 
 def sizes_of(words: list[str]) -> tuple[int, ...]:

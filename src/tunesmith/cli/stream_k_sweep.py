@@ -7,17 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.logic import write_atomically
-from tunesmith.report import ProgressReport
 from tunesmith.report import stream_k_sweep as report
 from tunesmith.session.stream_k.choices import GRIDS
 from tunesmith.session.stream_k.kernels import TileFilter
-from tunesmith.session.stream_k.sweep import TABLE, SweepOutcome, SweepTask, sweep_stream_k
+from tunesmith.session.stream_k.sweep import SweepPlan, SweepTask, sweep_stream_k
 
-from ._output import Device, Json, messages
-from ._runs import ended, stoppable
-
-PLOT = "sweep.svg"
+from ._output import Device, Json
+from ._runs import Budget, Quiet, carried_out
 
 
 def sweep(
@@ -57,10 +53,8 @@ def sweep(
     ] = None,
     occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
     device: Device = None,
-    budget: Annotated[
-        float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    budget: Budget = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure a list of products with many grids and numbers of split tiles, and print how close predictions come.
@@ -85,18 +79,18 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    with stoppable(out), ProgressReport(messages, quiet or as_json) as progress:
-        outcome = sweep_stream_k(task, out, device=device, budget_minutes=budget, observe=progress)
-    written = _written(outcome)
-    ended(as_json, lambda: report.document(outcome, written), lambda: report.swept(outcome, written), outcome.look_at)
+    carried_out(
+        lambda progress: sweep_stream_k(task, out, device=device, budget_minutes=budget, draw=_draw, observe=progress),
+        out,
+        document=report.document,
+        tables=report.swept,
+        quiet=quiet,
+        as_json=as_json,
+    )
 
 
-def _written(outcome: SweepOutcome) -> list[Path]:
-    if not outcome.swept:
-        return []
+def _draw(plan: SweepPlan) -> str:
     # Imported here since templates are only needed for pictures.
     from tunesmith.report.stream_k_plot import plot
 
-    picture = outcome.folder / PLOT
-    write_atomically(picture, plot(outcome))
-    return [outcome.folder / TABLE, picture, *([outcome.refit.path] if outcome.refit else [])]
+    return plot(plan)

@@ -83,7 +83,8 @@ class Regret:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole library logic for one problem type on one device. `fallback` is the place of a solution."""
+    """A whole library logic for one problem type on one device. `fallback` is the place of a solution; `unfinished`
+    says what the run that wrote it had not decided yet."""
 
     origin: Origin
     problem_type: ProblemType
@@ -91,3 +92,4 @@ class Document:
     rows: tuple[Row, ...]
     fallback: int
     regret: Regret | None = None
+    unfinished: str = ""

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError, Value, freeze
 
 from ._document import FORMAT, Document, Named, Origin, Regret, Row
@@ -20,7 +21,19 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REMEDY = "give a file that `tunesmith tune` wrote, or tune again"
 _LARGEST = 2**63 - 1
 
-TOP_KEYS = ("tunesmith-logic", "origin", "problem-type", "solutions", "fallback", "exact", "rest", "regret")
+TOP_KEYS = (
+    "tunesmith-logic",
+    "unfinished",
+    "origin",
+    "problem-type",
+    "solutions",
+    "fallback",
+    "exact",
+    "rest",
+    "regret",
+    "texts",
+)
+OPTIONAL_KEYS = ("unfinished", "rest", "regret", "texts")
 ORIGIN_KEYS = ("api", "device", "kind", "architecture", "driver", "toolchain", "tunesmith", "date")
 TYPE_KEYS = ("operation", "name", "indices", "fields")
 SOLUTION_KEYS = ("index", "name", "kernel", "configuration")
@@ -140,10 +153,10 @@ def _document(top: _Node) -> Document:
     if version != FORMAT:
         what = f"is format {version}, this tunesmith reads {FORMAT}"
         raise _MalformedError((TOP_KEYS[0],), what, "use the tunesmith that wrote it, or tune again")
-    parts = top.fields(TOP_KEYS, optional=("regret", "rest"))
+    parts = top.fields(TOP_KEYS, OPTIONAL_KEYS)
     if "rest" in parts and parts["rest"].value != REST:
         raise _MalformedError(("rest",), f"expected {REST}")
-    problem_type = _problem_type(parts["problem-type"])
+    problem_type = _problem_type(parts["problem-type"], parts.get("texts"))
     solutions = tuple(_solution(node, place, problem_type) for place, node in enumerate(parts["solutions"].items()))
     if not solutions:
         raise _MalformedError(("solutions",), "there is no solution")
@@ -157,16 +170,24 @@ def _document(top: _Node) -> Document:
         rows=rows,
         fallback=parts["fallback"].whole(0, len(solutions) - 1),
         regret=_regret(parts["regret"]) if "regret" in parts and parts["regret"].value is not None else None,
+        unfinished=parts["unfinished"].text() if "unfinished" in parts else "",
     )
 
 
-def _problem_type(node: _Node) -> ProblemType:
+def _problem_type(node: _Node, texts: _Node | None) -> ProblemType:
     parts = node.fields(TYPE_KEYS)
     indices = [index.text() for index in parts["indices"].items()]
     if not indices:
         raise _MalformedError(parts["indices"].way, "there is no index")
     _no_repeats(parts["indices"].way, indices)
-    return ProblemType(parts["operation"].text(), parts["name"].text(), tuple(indices), parts["fields"].configuration())
+    fields = parts["fields"].configuration() | (texts.configuration() if texts else {})
+    made = ProblemType(parts["operation"].text(), parts["name"].text(), tuple(indices), fields)
+    if made.operation in OPERATIONS:
+        try:
+            OPERATIONS[made.operation].validate(made)
+        except UserError as error:
+            raise _MalformedError(parts["fields"].way, error.what, error.remedy) from error
+    return made
 
 
 def _solution(node: _Node, place: int, problem_type: ProblemType) -> Named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from ._read import ORIGIN_KEYS, REST
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _COMMENTS = {
+    "unfinished": "The run that wrote this was stopped; the same command goes on.",
     "solutions": "Only what is chosen for some size, and the fallback.",
     "fallback": "For sizes at which nothing else is legal: ran at the most sizes, best geometric mean.",
     "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, GFLOP/s,"
     " {other solution: seconds}]",
     "rest": "Other sizes: the solution that lost least at the nearest sizes above.",
+    "texts": "The kernel's files, whole: a program that launches it needs no other.",
     "regret": "Time of what would be chosen for a size had it not been measured, over the best time known there.",
 }
 
@@ -34,14 +37,16 @@ def write_logic(document: Document, path: Path) -> None:
 def dump(document: Document) -> str:
     """The text of a library logic; `read` gives the same document back."""
     kind = document.problem_type
+    texts = {name: value for name, value in kind.fields.items() if isinstance(value, str) and "\n" in value}
     sections: dict[str, object] = {
         "tunesmith-logic": FORMAT,
+        **({"unfinished": document.unfinished} if document.unfinished else {}),
         "origin": {key: getattr(document.origin, key) for key in ORIGIN_KEYS},
         "problem-type": {
             "operation": kind.operation,
             "name": kind.name,
             "indices": _Line(kind.indices),
-            "fields": _Record(_plain(kind.fields)),
+            "fields": _Record(_plain(kind.fields.without(texts))),
         },
         "solutions": [_solution(place, named) for place, named in enumerate(document.solutions)],
         "fallback": document.fallback,
@@ -49,7 +54,10 @@ def dump(document: Document) -> str:
         "rest": _Record(REST),
         "regret": _regret(document.regret) if document.regret else None,
     }
-    return "".join(_section(name, value) for name, value in sections.items())
+    parts = [_section(name, value) for name, value in sections.items()]
+    if texts:
+        parts += [f"# {_COMMENTS['texts']}\ntexts:\n", *(f"  {name}: {_block(text)}" for name, text in texts.items())]
+    return "".join(parts)
 
 
 class _Line(list[Any]):
@@ -76,6 +84,25 @@ def _section(name: str, value: object) -> str:
         {name: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
     )
     return comment + text
+
+
+_NOT_IN_A_BLOCK = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What YAML changes or refuses where nothing is escaped: control characters, and line breaks of other kinds."""
+
+
+def _block(text: str) -> str:
+    """A text of several lines as it is, each line behind four spaces; in quotes where YAML cannot hold it so.
+
+    After YAML 1.1, section 9.3: the digit says how far lines are indented where the first does not show it; `-` says
+    that the last line does not end, `+` that all the line breaks at the end belong to the text.
+    """
+    if _NOT_IN_A_BLOCK.search(text):
+        return str(yaml.dump(text, Dumper=_Dumper, default_style='"', allow_unicode=True, width=10**6))
+    indentation = "2" if text[0] in " \t\n" else ""
+    end = "" if text.endswith("\n") else "-"
+    end = "+" if text.endswith("\n\n") or text == "\n" else end
+    lines = [f"    {line}" if line else "" for line in text.removesuffix("\n").split("\n")]
+    return "\n".join([f"|{indentation}{end}", *lines, ""])
 
 
 def _solution(place: int, named: Named) -> dict[str, object]:

@@ -28,13 +28,15 @@ def build(
     winners: Mapping[Problem, Solution] | None = None,
     tolerance: float = 0.0,
     general: Callable[[Solution], bool] = lambda solution: True,
+    unfinished: str = "",
 ) -> Logic:
     """Condense the tables of one problem type's size groups.
 
     Each size's solution is its winner from `winners` (the protocol's, which knows ties), else the fastest in the table.
     With a `tolerance`, solutions are left out as long as every size keeps one within `1 + tolerance` of its best.
     `general` says of a solution that it is legal at every size, which the fallback should be. Sizes at which nothing
-    ran are left out. Raises ValueError when nothing ran at all, or for tables of several problem types.
+    ran are left out. `unfinished` is the document's. Raises ValueError when nothing ran at all, or for tables of
+    several problem types.
     """
     table = merge(tables)
     ran = [problem for problem in table.problems if any(table.time(problem, s) for s in table.solutions)]
@@ -51,7 +53,7 @@ def build(
         _row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in spoken_for
     )
     solutions = tuple(Named(name, solution) for name, solution in zip(names, kept, strict=True))
-    document = Document(origin, table.problem_type, solutions, rows, place[fallback])
+    document = Document(origin, table.problem_type, solutions, rows, place[fallback], unfinished=unfinished)
     return Logic(replace(document, regret=leave_one_out(document, table)))
 
 

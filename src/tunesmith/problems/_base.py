@@ -53,6 +53,14 @@ class Operation(ABC):
         """The scalars to measure with, from the same fields: they belong to the problem, not to its type."""
         return Configuration()
 
+    def validate(self, problem_type: ProblemType) -> None:
+        """Raise UserError for a type, out of a file, that `type_of` cannot have made."""
+        return
+
+    def former(self, problem: Problem) -> tuple[Problem, ...]:
+        """The same problem in the forms in which earlier versions wrote it: an older store has it under their keys."""
+        return ()
+
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
         """What a person should be told that `type_of` takes for granted where these fields say nothing."""
         yield from ()

@@ -28,8 +28,15 @@ AS_IT_IS = (Configuration(),)
 """The one choice of a step that measures lineages without varying anything."""
 
 
-def run(phases: Phases, measure: Measure, judge: Judge, observe: Observe = lambda _: None) -> Result:
-    """Carry out the steps of a size group; `observe` is told each as it ends.
+def run(
+    phases: Phases,
+    measure: Measure,
+    judge: Judge,
+    observe: Observe = lambda _: None,
+    decided: Observe = lambda _: None,
+) -> Result:
+    """Carry out the steps of a size group; `observe` is told each as it ends, `decided` the final after each size that
+    it decides.
 
     A lineage that cannot go on is dropped with its reason; when none is left, the remaining steps are empty. Raises
     UserError, before anything is measured, for what `check` finds.
@@ -47,7 +54,7 @@ def run(phases: Phases, measure: Measure, judge: Judge, observe: Observe = lambd
             case Join():
                 result = bench.join(step, lineages)
             case Final():
-                result = bench.final(step, lineages)
+                result = bench.final(step, lineages, decided)
         observe(result)
         results.append(result)
         lineages = result.after
@@ -99,18 +106,19 @@ class _Bench:
         kept = best_of_each(measured, step, self.phases.objective, self.judge)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
 
-    def final(self, step: Final, lineages: tuple[Lineage, ...]) -> StepResult:
+    def final(self, step: Final, lineages: tuple[Lineage, ...], decided: Observe) -> StepResult:
         """Every distinct survivor on every problem, however slow it is; then the winner of each problem."""
         trials = self._distinct([self._propose(lineage, AS_IT_IS, step.problems) for lineage in lineages])
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         table, cells = self._screen([survivors], step.problems, racing=False)
-        decisions = {}
+        result = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
         for problem in step.problems:
             contest = Contest(survivors, (problem,), table, Objective.GEOMEAN, self.judge.work)
             if decision := choose(contest, self.measure.confirm):
-                decisions[problem] = decision
-        table = _with_pairs(table, list(decisions.values()))
-        return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells, decisions)
+                decisions = {**result.decisions, problem: decision}
+                result = replace(result, table=_with_pairs(table, list(decisions.values())), decisions=decisions)
+                decided(result)
+        return result
 
     def _propose(self, lineage: Lineage, choices: Sequence[Configuration], problems: Sequence[Problem]) -> Proposal:
         later = later_values(self.phases.steps[self.place + 1 :], self.phases.tuned, lineage)

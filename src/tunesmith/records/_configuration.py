@@ -33,7 +33,7 @@ class Configuration(Mapping[str, Value]):
 
     def __init__(self, values: Mapping[str, Value] | Iterable[tuple[str, Value]] = ()) -> None:
         self._values: dict[str, Value] = dict(values)
-        self._key = self.to_json()
+        self._key = json.dumps({name: thaw(value) for name, value in self._values.items()}, sort_keys=True)
         self._hash = hash(self._key)
 
     def __getitem__(self, name: str) -> Value:
@@ -95,7 +95,7 @@ class Configuration(Mapping[str, Value]):
 
     def to_json(self) -> str:
         """Canonical text: names sorted, so that equal configurations give equal text."""
-        return json.dumps({name: thaw(value) for name, value in self._values.items()}, sort_keys=True)
+        return self._key
 
     @staticmethod
     def from_json(text: str) -> Configuration:

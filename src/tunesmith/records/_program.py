@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from numbers import Number
 
 from ._configuration import Configuration
 
@@ -204,5 +205,42 @@ class Plan:
         return Plan((*self.preparation.steps, *self.steps), self.workspace_bytes)
 
     def digest(self) -> str:
-        zeroed = f" zeroed {self.zeroed}" if self.zeroed else ""
-        return hashlib.sha256((repr(self) + zeroed).encode()).hexdigest()
+        """SHA-256 of `text`: part of every key in a store."""
+        return hashlib.sha256(self.text().encode()).hexdigest()
+
+    def text(self) -> str:
+        """All that the plan says, as `_WRITTEN` names it: keys of stores that exist are made from it."""
+        return _text(self) + (f" zeroed {self.zeroed}" if self.zeroed else "")
+
+
+_WRITTEN: dict[type, str] = {
+    OperandArgument: "OperandArgument name",
+    WorkspaceArgument: "WorkspaceArgument offset",
+    ScalarArgument: "ScalarArgument value dtype",
+    TensorMapArgument: "TensorMapArgument name dtype shape strides block swizzle offset",
+    LocalArgument: "LocalArgument size",
+    Zero: "Zero operand offset size",
+    Write: "Write offset digest",
+    Launch: "Launch module entry grid work_group arguments shared_bytes",
+    GemmCall: "GemmCall module dtype transpose_a transpose_b m n k batch lda ldb ldc ldd stride_a stride_b stride_c"
+    " stride_d alpha beta dest tf32 bias activation scaled workspace_bytes",
+    Plan: "Plan steps workspace_bytes setup",
+}
+"""What `Plan.text` calls each record, and which fields it gives, in this order. These words are part of keys: a class
+or a field that is renamed keeps its old name here, and a new field must be written only where it is not at its default,
+as `zeroed` is."""
+
+
+def _text(value: object) -> str:
+    """A record as `Name(field=text, ...)`, a tuple as Python writes it, a number or a word by its `repr`.
+
+    Raises TypeError for anything else: its text could change although nobody meant to change a key.
+    """
+    if type(value) is tuple:
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    if type(value) in _WRITTEN:
+        name, *fields = _WRITTEN[type(value)].split()
+        return f"{name}({', '.join(f'{field}={_text(getattr(value, field))}' for field in fields)})"
+    if isinstance(value, (Number, str)):
+        return repr(value)
+    raise TypeError(f"a plan holds numbers, words, tuples and its own records, not {value!r}")

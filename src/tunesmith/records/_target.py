@@ -32,3 +32,7 @@ class Target:
     def shares_the_host(self) -> bool:
         """The device is the host's own CPU: nothing may compile while something is timed on it."""
         return self.kind == "CPU"
+
+    def same_device(self, other: Target) -> bool:
+        """Whether both are one kind of device, reached in one way; its limits depend on the driver and do not count."""
+        return (self.api, self.name, self.architecture) == (other.api, other.name, other.architecture)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 
 from tunesmith.logic import Logic
-from tunesmith.session.tune import Outcome
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.tune import TuningPlan
 
 from . import _text
+from ._run import closing
 from ._table import table, titled
 
 
@@ -27,17 +29,12 @@ def logic_parts(found: list[tuple[str, Logic]]) -> list[RenderableType]:
     """For each logic, by its path: winners, regret and where it is."""
     parts: list[RenderableType] = []
     for path, logic in found:
-        parts += [winners(logic), str(logic.document.regret or ""), f"logic: {path}", ""]
+        unfinished = [f"unfinished: {logic.document.unfinished}"] if logic.document.unfinished else []
+        parts += [winners(logic), *unfinished, str(logic.document.regret or ""), f"logic: {path}", ""]
     return parts
 
 
-def outcome(done: Outcome) -> RenderableType:
+def outcome(done: Outcome[TuningPlan]) -> RenderableType:
     """Winners, regret, where the files are, what it cost, what to look at."""
-    parts = logic_parts([(str(path), logic) for path, logic in done.logic])
-    parts += [f"CSV: {group.csv}" for group in done.groups if group.csv]
-    ledger = done.ledger
-    parts.append(
-        f"{ledger.measured} measured, {ledger.reused} found in the store, in {_text.duration(done.seconds)} "
-        f"({_text.cost(ledger.cost)})"
-    )
-    return Group(*parts, *(f"look at: {sentence}" for sentence in done.look_at))
+    parts = logic_parts([(str(path), Logic.load(path)) for path in done.logic])
+    return Group(*parts, *(f"CSV: {path}" for path in done.written if path.suffix == ".csv"), *closing(done))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session.tune import Plan
+from tunesmith.session.tune import Forecast
 
 from . import _text
 from ._table import table, titled
 
 
-def plan(made: Plan) -> RenderableType:
+def plan(made: Forecast) -> RenderableType:
     """Steps with their counts before and after rejections, enqueues beside the exhaustive product, minutes."""
     parts: list[RenderableType] = [*made.notes]
     for group in made.groups:

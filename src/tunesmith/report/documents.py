@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Sheet
 from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
-from tunesmith.session.tune import Comparison, GroupPlan, Outcome, Plan, Summary
-from tunesmith.store import RunState, StepRecord
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.tune import Comparison, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.store import StepRecord
 
-Document = dict[str, Any]
+from ._run import Document, head
 
 
 def devices(found: Sequence[Found]) -> Document:
@@ -31,7 +31,7 @@ def devices(found: Sequence[Found]) -> Document:
     }
 
 
-def plan(made: Plan) -> Document:
+def plan(made: Forecast) -> Document:
     return {
         "device": made.target.name,
         "notes": list(made.notes),
@@ -40,22 +40,12 @@ def plan(made: Plan) -> Document:
     }
 
 
-def outcome(done: Outcome) -> Document:
+def outcome(done: Outcome[TuningPlan]) -> Document:
     return {
-        "finished": done.state is RunState.FINISHED,
-        "device": done.target.name,
-        "selector": done.target.selector,
-        "seconds": done.seconds,
-        "measured": done.ledger.measured,
-        "reused": done.ledger.reused,
-        "cost_seconds": asdict(done.ledger.cost),
-        "failed": dict(done.failed),
-        "drift": asdict(done.drift) if done.drift else None,
-        "health": done.health,
-        "csv": [str(group.csv) for group in done.groups if group.csv],
-        "logic": [str(path) for path, _ in done.logic],
-        "winners": [row for _, logic in done.logic for row in _winners(logic)],
-        "look_at": done.look_at,
+        **head(done),
+        "csv": [str(path) for path in done.written if path.suffix == ".csv"],
+        "logic": [str(path) for path in done.logic],
+        "winners": [row for path in done.logic for row in _winners(Logic.load(path))],
     }
 
 
@@ -67,7 +57,10 @@ def summary(found: Summary) -> Document:
         "runs": found.runs,
         "steps": [_step(step) for step in found.steps],
         "finals": [{"csv": str(path), **_final(sheet)} for path, sheet in found.finals],
-        "logic": [{"path": str(path), "winners": _winners(logic)} for path, logic in found.logic],
+        "logic": [
+            {"path": str(path), "unfinished": logic.document.unfinished, "winners": _winners(logic)}
+            for path, logic in found.logic
+        ],
         "failures": [
             {"outcome": one.outcome.value, "reason": one.reason, "count": one.count, "example": one.example}
             for one in found.failures
@@ -76,10 +69,11 @@ def summary(found: Summary) -> Document:
     }
 
 
-def choice(sizes: Sequence[int], chosen: Choice) -> Document:
+def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Document:
     return {
         "problem_type": chosen.solution.type.name,
         "sizes": list(sizes),
+        "unfinished": unfinished,
         "solution": chosen.name,
         "kernel": chosen.solution.kernel,
         "configuration": _plain(chosen.solution.configuration),
@@ -106,7 +100,7 @@ def comparison(rows: Sequence[Comparison]) -> Document:
     }
 
 
-def _group(group: GroupPlan) -> Document:
+def _group(group: GroupForecast) -> Document:
     forecast = group.forecast
     return {
         "name": group.name,

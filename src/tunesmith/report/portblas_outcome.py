@@ -4,55 +4,48 @@ what did not run."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 
 from tunesmith.records import thaw
-from tunesmith.session.portblas.tune import Kind, PortBlasOutcome, Row, Tuned
-from tunesmith.store import RunState
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.portblas.plan import HEADER, PortBlasPlan
+from tunesmith.session.portblas.rows import Kind, Row, Tuned
 
 from . import _text
+from ._run import Document, closing, head
 from ._table import table, titled
 
 TOP = 10
 """Rows of the table; the list above it has all that ran."""
 
 
-def tables(outcome: PortBlasOutcome) -> RenderableType:
+def tables(outcome: Outcome[PortBlasPlan]) -> RenderableType:
     """For each transposition the list, the table of the best, and the reasons; then what it cost, and the files."""
-    parts = [part for one in outcome.tuned for part in _tuned(one, outcome.target.name)]
-    ledger, written = outcome.ledger, outcome.written
-    return Group(
-        *parts,
-        f"{ledger.measured} measured, {ledger.reused} found in the store, in {_text.duration(outcome.seconds)}"
-        f" ({_text.cost(ledger.cost)})",
-        *(f"logic: {path}" for path in written.logic),
-        *(f"results: {path}" for path in written.results),
-        *([f"header: {written.header}"] if written.header else []),
-        *(f"look at: {sentence}" for sentence in outcome.look_at),
-    )
+    parts = [part for one in outcome.plan.tuned for part in _tuned(one, outcome.target.name)]
+    measured, *rest = closing(outcome)
+    return Group(*parts, measured, *(f"{kind}: {path}" for kind, path in _files(outcome)), *rest)
 
 
-def document(outcome: PortBlasOutcome) -> dict[str, object]:
+def document(outcome: Outcome[PortBlasPlan]) -> Document:
     """For `--json`."""
-    written = outcome.written
+    files = list(_files(outcome))
     return {
-        "device": outcome.target.name,
-        "selector": outcome.target.selector,
-        "set": str(outcome.config.path),
-        "finished": outcome.state is RunState.FINISHED,
-        "seconds": outcome.seconds,
-        "measured": outcome.ledger.measured,
-        "reused": outcome.ledger.reused,
-        "cost_seconds": asdict(outcome.ledger.cost),
-        "health": dict(outcome.health),
-        "transpositions": [_transposition(one) for one in outcome.tuned],
-        "logic": [str(path) for path in written.logic],
-        "results": [str(path) for path in written.results],
-        "header": str(written.header) if written.header else None,
-        "look_at": list(outcome.look_at),
+        **head(outcome),
+        "set": str(outcome.plan.config.path),
+        "transpositions": [_transposition(one) for one in outcome.plan.tuned],
+        "logic": [str(path) for kind, path in files if kind == "logic"],
+        "results": [str(path) for kind, path in files if kind == "results"],
+        "header": next((str(path) for kind, path in files if kind == "header"), None),
     }
+
+
+def _files(outcome: Outcome[PortBlasPlan]) -> Iterator[tuple[str, Path]]:
+    """What was written, with what it is."""
+    for path in outcome.written:
+        kind = "logic" if path in outcome.logic else "header" if path.name == HEADER else "results"
+        yield kind, path
 
 
 def _tuned(one: Tuned, device: str) -> Iterator[RenderableType]:

@@ -8,16 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Group, RenderableType
 
 from tunesmith.records import CompiledFacts
-from tunesmith.session.random.compile import CompileOutcome, Program
+from tunesmith.session.frame.outputs import CACHE
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.random.compile import CompilePlan, Program
 
 from . import _text
+from ._run import Document, head
 from ._table import table, titled
 
 MOST_LINES = 20
 """Failures that text shows; JSON has them all."""
 
 
-def tables(outcome: CompileOutcome) -> RenderableType:
+def tables(outcome: Outcome[CompilePlan]) -> RenderableType:
     """A row for each generator, then what was rejected and what failed, with the compiler's words."""
     numbers = ("compiled", "found", "registers", "spills", "shared", "rejected", "failed")
     shown = table("generator", *numbers, right=numbers)
@@ -35,49 +38,39 @@ def tables(outcome: CompileOutcome) -> RenderableType:
             str(sum(program.rejection is not None for program in programs) or "-"),
             str(sum(program.failure is not None for program in programs) or "-"),
         )
-    run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.compiler}, finds them"
+    run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.plan.compiler}, finds them"
     lines = [
         *(f"rejected: {count} for {reason}, such as {example}" for reason, count, example in _rejections(outcome)),
-        f"compiled in {_text.duration(outcome.seconds)}; the binaries are in {outcome.folder}, where {run}",
-        *(f"look at: {sentence}" for sentence in _shortened(look_at(outcome))),
+        f"compiled in {_text.duration(outcome.seconds)}; the binaries are in {outcome.folder / CACHE}, where {run}",
+        *(f"look at: {sentence}" for sentence in _shortened(outcome.look_at)),
     ]
-    return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.compiler}", shown), *lines)
+    return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.plan.compiler}", shown), *lines)
 
 
-def document(outcome: CompileOutcome) -> dict[str, object]:
+def document(outcome: Outcome[CompilePlan]) -> Document:
     """For `--json` (docs/json.md)."""
     return {
+        **head(outcome),
         "architecture": outcome.target.architecture,
-        "compiler": outcome.compiler,
-        "seconds": outcome.seconds,
-        "cache": str(outcome.folder),
+        "compiler": outcome.plan.compiler,
+        "cache": str(outcome.folder / CACHE),
         "generators": [_generator(name, programs) for name, programs in by_generator(outcome).items()],
         "rejections": [
             {"program": program.name, "reason": program.rejection.reason, "detail": program.rejection.detail}
-            for program in outcome.programs
+            for program in outcome.plan.programs
             if program.rejection
         ],
         "failures": [
             {"program": program.name, "reason": program.failure.reason, "log": program.failure.detail}
-            for program in outcome.programs
+            for program in outcome.plan.programs
             if program.failure
         ],
-        "look_at": look_at(outcome),
     }
 
 
-def look_at(outcome: CompileOutcome) -> list[str]:
-    """A sentence for each program that the compiler did not make."""
-    return [
-        f"{program.name}: {program.failure.reason}: {_telling_line(program.failure.detail)}"
-        for program in outcome.programs
-        if program.failure
-    ]
-
-
-def by_generator(outcome: CompileOutcome) -> dict[str, list[Program]]:
+def by_generator(outcome: Outcome[CompilePlan]) -> dict[str, list[Program]]:
     found: dict[str, list[Program]] = {}
-    for program in outcome.programs:
+    for program in outcome.plan.programs:
         found.setdefault(program.generator, []).append(program)
     return found
 
@@ -127,22 +120,16 @@ def _range(numbers: Sequence[int]) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _rejections(outcome: CompileOutcome) -> Iterator[tuple[str, int, str]]:
+def _rejections(outcome: Outcome[CompilePlan]) -> Iterator[tuple[str, int, str]]:
     """By reason, the most frequent first: how many, and one of them."""
     examples: dict[str, str] = {}
     counts: Counter[str] = Counter()
-    for program in outcome.programs:
+    for program in outcome.plan.programs:
         if program.rejection:
             counts[program.rejection.reason] += 1
             examples.setdefault(program.rejection.reason, f"{program.name}: {program.rejection.detail}")
     for reason, count in counts.most_common():
         yield reason, count, examples[reason]
-
-
-def _telling_line(log: str) -> str:
-    """The first line that speaks of an error, else the first."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "no message")
 
 
 def _shortened(sentences: Sequence[str]) -> Iterator[str]:

@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from rich.console import Group, RenderableType
 
-from tunesmith.session.random.tune import RandomOutcome
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.random.plan import RandomPlan
 
-from . import _text
+from ._run import Document, closing, head
 from ._table import table, titled
 
 
-def tables(outcome: RandomOutcome, written: Sequence[Path]) -> RenderableType:
+def tables(outcome: Outcome[RandomPlan]) -> RenderableType:
     """A row for each generator, then what was measured and where it is."""
     shown = table("generator", "default", "chosen", "gain", "best of", "pairs", right=("gain", "pairs"))
-    if outcome.selection:
-        for decision in outcome.selection.decisions:
-            shown.add_row(
-                decision.generator,
-                str(decision.matrix.default),
-                str(decision.chosen),
-                f"{decision.score:.3f}",
-                str(len(decision.ranking)),
-                str(len(decision.ratios)),
-            )
-    cost = outcome.ledger.cost
-    lines = [
-        f"{outcome.ledger.measured} measured, {outcome.ledger.reused} found in the store, in"
-        f" {_text.duration(outcome.seconds)} (compiling {_text.duration(cost.compile)},"
-        f" verifying {_text.duration(cost.verify)}, timing {_text.duration(cost.timing)})",
-        *(f"wrote {path}" for path in written),
-        *(f"look at: {sentence}" for sentence in outcome.look_at),
-    ]
-    return Group(titled(f"launch shapes on {outcome.target.name}", shown), *lines)
+    for decision in outcome.plan.selection.decisions:
+        shown.add_row(
+            decision.generator,
+            str(decision.matrix.default),
+            str(decision.chosen),
+            f"{decision.score:.3f}",
+            str(len(decision.ranking)),
+            str(len(decision.ratios)),
+        )
+    return Group(titled(f"launch shapes on {outcome.target.name}", shown), *closing(outcome, outcome.written))
 
 
-def document(outcome: RandomOutcome, written: Sequence[Path]) -> dict[str, object]:
+def document(outcome: Outcome[RandomPlan]) -> Document:
     """For `--json`."""
-    decisions = outcome.selection.decisions if outcome.selection else ()
     return {
-        "device": outcome.target.name,
-        "state": outcome.state.value,
-        "seconds": outcome.seconds,
-        "measured": outcome.ledger.measured,
-        "reused": outcome.ledger.reused,
-        "health": dict(outcome.health),
+        **head(outcome),
         "generators": [
             {
                 "generator": decision.generator,
@@ -54,8 +37,6 @@ def document(outcome: RandomOutcome, written: Sequence[Path]) -> dict[str, objec
                 "chosen": [decision.chosen.block, decision.chosen.grid],
                 "gain": decision.score,
             }
-            for decision in decisions
+            for decision in outcome.plan.selection.decisions
         ],
-        "written": [str(path) for path in written],
-        "look_at": list(outcome.look_at),
     }

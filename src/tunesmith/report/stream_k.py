@@ -7,36 +7,27 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 
 from tunesmith.models.stream_k import COSTS, Calibration, Decision, Mode
-from tunesmith.session.stream_k.calibrate import CalibrationOutcome
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.stream_k.calibrate import CalibrationPlan
 from tunesmith.session.stream_k.explain import Explanation, Line
 
 from . import _text
+from ._run import Document, closing, head
 from ._table import table, titled
 
 MICRO = 1e6
 
 
-def calibrated(outcome: CalibrationOutcome) -> RenderableType:
+def calibrated(outcome: Outcome[CalibrationPlan]) -> RenderableType:
     """A table of costs for each kernel, then what was measured and where it is."""
-    cost = outcome.ledger.cost
-    lines = [
-        f"{outcome.ledger.measured} measured, {outcome.ledger.reused} found in the store, in"
-        f" {_text.duration(outcome.seconds)} ({_text.cost(cost)})",
-        *([f"wrote {outcome.path}"] if outcome.made else []),
-        *(f"look at: {sentence}" for sentence in outcome.look_at),
-    ]
-    return Group(*(part for one in outcome.made for part in (_costs(one), "")), *lines)
+    parts = (part for one in outcome.plan.made for part in (_costs(one), ""))
+    return Group(*parts, *closing(outcome, outcome.written))
 
 
-def calibrated_document(outcome: CalibrationOutcome) -> dict[str, object]:
+def calibrated_document(outcome: Outcome[CalibrationPlan]) -> Document:
     """For `--json`."""
     return {
-        "device": outcome.target.name,
-        "state": outcome.state.value,
-        "seconds": outcome.seconds,
-        "measured": outcome.ledger.measured,
-        "reused": outcome.ledger.reused,
-        "health": dict(outcome.health),
+        **head(outcome),
         "calibrations": [
             {
                 "kernel": one.subject.kernel,
@@ -51,10 +42,8 @@ def calibrated_document(outcome: CalibrationOutcome) -> dict[str, object]:
                     for name, cost in zip(COSTS, one.costs, strict=True)
                 },
             }
-            for one in outcome.made
+            for one in outcome.plan.made
         ],
-        "written": str(outcome.path) if outcome.made else None,
-        "look_at": list(outcome.look_at),
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tunesmith.models.stream_k import Choice, Decision, Mode, Work
-from tunesmith.session.stream_k.sweep import SweepOutcome
+from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept
 
 from . import _text
@@ -66,22 +66,22 @@ class Facet:
     rings: tuple[tuple[float, float, str], ...]
 
 
-def plot(outcome: SweepOutcome) -> str:
+def plot(plan: SweepPlan) -> str:
     """The picture of a sweep that has at least one product."""
-    groups = outcome.room.groups
+    groups = plan.room.groups
     by_facet: dict[tuple[int, int], list[Swept]] = defaultdict(list)
-    for one in outcome.swept:
+    for one in plan.swept:
         by_facet[one.work.iterations, one.work.tiles // groups].append(one)
     most = sorted(by_facet, key=lambda key: -len({one.work.tiles for one in by_facet[key]}))[:FACETS]
-    heading = str(outcome.subject)
+    heading = str(plan.subject)
     summary = f"time against the tiles beyond whole waves of {groups} work-groups; lines are the best of their kind"
-    legend = _legend([*((line.name, line.colour) for line in LINES), (f"chosen ({outcome.judged} model)", CHOSEN)])
+    legend = _legend([*((line.name, line.colour) for line in LINES), (f"chosen ({plan.judged} model)", CHOSEN)])
     top = 2 * MARGIN + LARGE + NORMAL + SMALL + 3 * PADDING
     facets = []
     for place, key in enumerate(sorted(most)):
         row, column = divmod(place, COLUMNS)
         x, y = MARGIN + LEFT + column * (PLOT[0] + LEFT + MARGIN), top + ABOVE + row * (PLOT[1] + ABOVE + BELOW)
-        facets.append(_facet(x, y, by_facet[key], outcome))
+        facets.append(_facet(x, y, by_facet[key], plan))
     columns, rows = min(len(facets), COLUMNS), math.ceil(len(facets) / COLUMNS)
     texts = max(width(heading, LARGE, bold=True), width(summary, NORMAL), legend[-1][0] + width(legend[-1][1]) + SWATCH)
     return template("stream_k_sweep.svg.jinja").render(
@@ -103,10 +103,10 @@ def plot(outcome: SweepOutcome) -> str:
     )
 
 
-def _facet(x: float, y: float, swept: Sequence[Swept], outcome: SweepOutcome) -> Facet:
-    groups, work = outcome.room.groups, swept[0].work
+def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> Facet:
+    groups, work = plan.room.groups, swept[0].work
     lines = [(line.colour, _points(swept, line, groups)) for line in LINES]
-    rings = [(one, estimate) for one in swept if (estimate := one.finals.get(one.said[outcome.judged]))]
+    rings = [(one, estimate) for one in swept if (estimate := one.finals.get(one.said[plan.judged]))]
     times = [seconds for _, points in lines for _, seconds in points] + [estimate.seconds for _, estimate in rings]
     low, high = min(times) * 0.9, max(times) * 1.1
 

@@ -3,57 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Group, RenderableType
 
 from tunesmith.models.stream_k import Choice, Decision, Mode, Work
+from tunesmith.session.frame.record import Outcome
 from tunesmith.session.stream_k.refit import Refit
-from tunesmith.session.stream_k.sweep import SweepOutcome
+from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept, misses, scores
 
 from . import _text
+from ._run import Document, closing, head
 from ._table import table, titled
 
 MISSES = 10
 """Listed at most."""
 
 
-def swept(outcome: SweepOutcome, written: Sequence[Path]) -> RenderableType:
+def swept(outcome: Outcome[SweepPlan]) -> RenderableType:
     """A row for each way to decide, the worst misses, then what was measured and where it is."""
     parts: list[RenderableType] = []
-    if outcome.swept:
-        parts += [_scores(outcome), ""]
-    if lost := misses(outcome.swept, outcome.judged, MISSES):
-        parts += [_misses(outcome, lost), ""]
-    if outcome.refit:
-        parts += [*_refit(outcome.refit, len(outcome.swept)), ""]
-    return Group(
-        *parts,
-        f"{outcome.ledger.measured} measured, {outcome.ledger.reused} found in the store, in"
-        f" {_text.duration(outcome.seconds)} ({_text.cost(outcome.ledger.cost)})",
-        *(f"wrote {path}" for path in written),
-        *(f"look at: {sentence}" for sentence in outcome.look_at),
-    )
+    plan = outcome.plan
+    if plan.swept:
+        parts += [_scores(plan), ""]
+    if lost := misses(plan.swept, plan.judged, MISSES):
+        parts += [_misses(plan, lost), ""]
+    if plan.refit:
+        parts += [*_refit(plan.refit, len(plan.swept)), ""]
+    return Group(*parts, *closing(outcome, outcome.written))
 
 
-def document(outcome: SweepOutcome, written: Sequence[Path]) -> dict[str, object]:
+def document(outcome: Outcome[SweepPlan]) -> Document:
     """For `--json`."""
-    subject, room = outcome.subject, outcome.room
+    plan = outcome.plan
+    subject, room = plan.subject, plan.room
     return {
-        "device": outcome.target.name,
-        "state": outcome.state.value,
-        "seconds": outcome.seconds,
-        "measured": outcome.ledger.measured,
-        "reused": outcome.ledger.reused,
-        "health": dict(outcome.health),
+        **head(outcome),
         "kernel": subject.kernel,
         "data_type": subject.data_type,
         "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
         "multiprocessors": room.multiprocessors,
         "occupancy": room.occupancy,
-        "products": outcome.products,
-        "judged": outcome.judged,
+        "products": plan.products,
+        "judged": plan.judged,
         "ways": [
             {
                 "way": one.way,
@@ -62,43 +54,41 @@ def document(outcome: SweepOutcome, written: Sequence[Path]) -> dict[str, object
                 "worst": one.worst,
                 "worst_at": list(one.worst_at.problem.sizes),
             }
-            for one in scores(outcome.swept)
+            for one in scores(plan.swept)
         ],
-        "swept": [_product(one, outcome) for one in outcome.swept],
-        "misses": [list(one.problem.sizes) for one in misses(outcome.swept, outcome.judged, MISSES)],
-        "refit": _refit_document(outcome.refit) if outcome.refit else None,
-        "written": [str(path) for path in written],
-        "look_at": list(outcome.look_at),
+        "swept": [_product(one, plan) for one in plan.swept],
+        "misses": [list(one.problem.sizes) for one in misses(plan.swept, plan.judged, MISSES)],
+        "refit": _refit_document(plan.refit) if plan.refit else None,
     }
 
 
-def _scores(outcome: SweepOutcome) -> RenderableType:
+def _scores(plan: SweepPlan) -> RenderableType:
     numbers = ("products", "geomean", "worst")
     shown = table("way to decide", *numbers, "worst at", right=numbers)
-    for one in scores(outcome.swept):
-        mark = " *" if one.way == outcome.judged else ""
+    for one in scores(plan.swept):
+        mark = " *" if one.way == plan.judged else ""
         shown.add_row(one.way + mark, str(one.products), f"{one.geomean:.3f}", f"{one.worst:.3f}", _where(one.worst_at))
-    title = f"best time / time of what was chosen, {len(outcome.swept)} of {outcome.products} products"
-    room = outcome.room
+    title = f"best time / time of what was chosen, {len(plan.swept)} of {plan.products} products"
+    room = plan.room
     where = (
-        f"{outcome.subject}, {room.groups} work-groups at once ({room.multiprocessors} compute units x"
+        f"{plan.subject}, {room.groups} work-groups at once ({room.multiprocessors} compute units x"
         f" {room.occupancy}); * is what the library asks"
     )
     return titled(title, where, shown)
 
 
-def _misses(outcome: SweepOutcome, lost: Sequence[Swept]) -> RenderableType:
+def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
     numbers = ("tiles", "iterations", "remainder", "best / chosen")
     shown = table("M x N x K", *numbers, "chosen", "best", right=numbers)
     for one in lost:
-        work, ratio = one.work, one.efficiency(outcome.judged)
-        remainder = work.tiles % outcome.room.groups
+        work, ratio = one.work, one.efficiency(plan.judged)
+        remainder = work.tiles % plan.room.groups
         shown.add_row(
             _where(one),
             *(str(work.tiles), str(work.iterations), str(remainder), f"{ratio:.3f}"),
-            *(_launch(one, choice) for choice in (one.said[outcome.judged], one.best)),
+            *(_launch(one, choice) for choice in (one.said[plan.judged], one.best)),
         )
-    return titled(f"where the {outcome.judged} model lost most", shown)
+    return titled(f"where the {plan.judged} model lost most", shown)
 
 
 def _launch(one: Swept, choice: Choice) -> str:
@@ -140,7 +130,7 @@ def _refit_document(made: Refit) -> dict[str, object]:
     }
 
 
-def _product(one: Swept, outcome: SweepOutcome) -> dict[str, object]:
+def _product(one: Swept, plan: SweepPlan) -> dict[str, object]:
     work = one.work
     return {
         "problem_type": one.problem.type.name,
@@ -148,7 +138,7 @@ def _product(one: Swept, outcome: SweepOutcome) -> dict[str, object]:
         "family": one.listed.family,
         "tiles": work.tiles,
         "iterations": work.iterations,
-        "remainder": work.tiles % outcome.room.groups,
+        "remainder": work.tiles % plan.room.groups,
         "tried": len(one.screened),
         "finalists": [
             {

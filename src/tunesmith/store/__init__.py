@@ -1,6 +1,6 @@
 """What was measured: an append-only, content-addressed SQLite file that runs resume from and reports read."""
 
-from ._entry import FULL, RACE, RECHECK, Entry, measurement_key
+from ._entry import FULL, RACE, RECHECK, Entry, Renewed, confirm_round, measurement_key
 from ._runs import Run, RunEnd, RunStart, RunState, StepRecord, Winner
 from ._store import FILE_NAME, Failure, Store
 
@@ -11,6 +11,7 @@ __all__ = [
     "RECHECK",
     "Entry",
     "Failure",
+    "Renewed",
     "Run",
     "RunEnd",
     "RunStart",
@@ -18,5 +19,6 @@ __all__ = [
     "StepRecord",
     "Store",
     "Winner",
+    "confirm_round",
     "measurement_key",
 ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tunesmith.records import Measurement, Problem, Solution, Target
 
-RACE, FULL, RECHECK = "race", "full", "/recheck"
-"""Rounds: sampled until provably slower; sampled until the noise target; after a crash that came later."""
+RACE, FULL, CONFIRM, RECHECK = "race", "full", "confirm/", "/recheck"
+"""Rounds: sampled until provably slower; sampled until the noise target; of finalists (a hash follows); after a crash
+that came later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class Entry:
     """One measurement under its key and round.
 
     `key` holds everything that could change the measurement (`measurement_key`); `round` is "race", "full",
-    "anchor/<n>" or "confirm/<hash of the finalists>", with "/recheck" for a second result: unique together.
+    "anchor/<n>" or a `confirm_round`, with "/recheck" for a second result: unique together.
     `identity` is the solution's, `toolchain` the compiler's name and version.
     """
 
@@ -29,6 +31,20 @@ class Entry:
     target: Target
     toolchain: str
     measurement: Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What `Store.carry_over` writes for a former key: the key, solution and problem of today."""
+
+    key: str
+    solution: Solution
+    problem: Problem
+
+
+def confirm_round(keys: Iterable[str]) -> str:
+    """The round in which the finalists with these keys are measured interleaved."""
+    return CONFIRM + hashlib.sha256("".join(sorted(keys)).encode()).hexdigest()[:16]
 
 
 def measurement_key(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, func, insert, select
 from sqlalchemy.dialects import sqlite
 
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 
 from . import _codec
 from ._database import Database
-from ._entry import Entry
+from ._entry import CONFIRM, Entry, Renewed, confirm_round
 from ._runs import Run, RunEnd, RunStart, StepRecord
 from ._schema import documents, measurements, run_events, steps
 
@@ -107,6 +107,36 @@ class Store:
                 found.update((row["key"], _codec.measurement_of(row)) for row in rows)
         return found
 
+    def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
+        """Everything that is there of these keys, by key and round; a key that nothing is known of has no rounds."""
+        found: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
+        wanted = list(found)
+        for start in range(0, len(wanted), CHUNK):
+            rows = self._rows(select(measurements).where(measurements.c.key.in_(wanted[start : start + CHUNK])))
+            with self._database.decoding():
+                for row in rows:
+                    found[row["key"]][row["round"]] = _codec.measurement_of(row)
+        return found
+
+    def carry_over(self, renewed: Mapping[str, Renewed]) -> int:
+        """Append what is under former keys again under the keys of today, all rounds or none; returns how many are new.
+
+        A round of finalists, whose name is made from their keys, is carried over once all of them are in `renewed`. The
+        copies cost nothing (`cost`).
+        """
+        former = self._entries_with(measurements.c.key, renewed)
+        names = {entry.round for entry in former if entry.round.startswith(CONFIRM)}
+        finalists: dict[str, set[str]] = {name: set() for name in names}
+        for entry in self._entries_with(measurements.c.round, names):
+            finalists[entry.round].add(entry.key)
+        rounds = {entry.round: entry.round for entry in former if entry.round not in names}
+        for name, keys in finalists.items():
+            if keys <= renewed.keys():
+                rounds[name] = confirm_round(renewed[key].key for key in keys)
+        return self.commit(
+            _copy(entry, renewed[entry.key], rounds[entry.round]) for entry in former if entry.round in rounds
+        )
+
     def entries(
         self, problem_type: str = "", round_prefix: str = "", outcomes: Collection[Outcome] = ()
     ) -> Iterator[Entry]:
@@ -193,9 +223,25 @@ class Store:
         row = {"run": run, "kind": kind, "time": self._clock(), "payload": payload}
         self._database.write(lambda connection: connection.execute(insert(run_events), [row]))
 
+    def _entries_with(self, column: Column[str], values: Iterable[str]) -> list[Entry]:
+        """Entries whose column has one of these values, in the order of their commits."""
+        entries: list[Entry] = []
+        asked = sorted(values)
+        for start in range(0, len(asked), CHUNK):
+            rows = self._rows(_whole([column.in_(asked[start : start + CHUNK])]).order_by(measurements.c.id))
+            with self._database.decoding():
+                entries += map(_codec.entry_of, rows)
+        return entries
+
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         with self._database.reading() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _copy(entry: Entry, today: Renewed, round_: str) -> Entry:
+    """At no cost: the time was spent once."""
+    free = replace(entry.measurement, cost=Cost())
+    return Entry(today.key, round_, entry.identity, today.solution, today.problem, entry.target, entry.toolchain, free)
 
 
 def _filters(problem_type: str, round_prefix: str, outcomes: Collection[Outcome]) -> list[ColumnElement[bool]]:

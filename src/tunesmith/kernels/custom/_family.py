@@ -9,13 +9,15 @@ import numpy as np
 
 from tunesmith.kernels._base import Kernel
 from tunesmith.kernels._registry import LANGUAGE
-from tunesmith.problems.custom import CustomOperation, description_of, sizes_of
-from tunesmith.problems.custom_description import (
+from tunesmith.problems.custom import (
     FLOATS,
     ArrayArgument,
+    CustomOperation,
     Description,
     LocalMemoryArgument,
     ValueArgument,
+    description_of,
+    sizes_of,
 )
 from tunesmith.records import (
     Argument,

@@ -1,22 +1,25 @@
-"""One configuration measured again and again through a run, to see whether the machine itself has changed."""
+"""Whether the machine itself has changed during a run: one cell is measured again and again."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from tunesmith.bench import Drift, drift
-from tunesmith.protocol import Cell, StepResult
+from tunesmith.protocol import Cell
 from tunesmith.records import Estimate
 
 from . import events
-from .measure import RecordedMeasure
+
+if TYPE_CHECKING:
+    from .measure import RecordedMeasure
 
 SECONDS_BETWEEN = 60.0
 
 
 class Anchor:
-    """Before, during (at the end of a step, at most once a minute) and after a run: the first cell that ran.
+    """The first cell that ran, measured at the beginning of a run, at most once a minute meanwhile, and at the end.
 
     Each visit is committed under a round of its own. A run that goes on later adds to the same series and judges all
     of it, since its tables mix what was measured then and now.
@@ -28,11 +31,12 @@ class Anchor:
         self._series: list[Estimate | None] = []
         self._last, self._measured_then = 0.0, 0
 
-    def after_step(self, result: StepResult, measure: RecordedMeasure) -> None:
-        """Choose the anchor when there is none yet, else visit it when it is time."""
+    def ran(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
+        """Cells that ran: the first of all becomes the anchor, which is visited when it is time."""
         if self._chosen is None:
-            self._choose(result, measure)
-            self.visit()
+            if cell := next(iter(cells), None):
+                self._choose(measure, cell)
+                self.visit()
         elif self._clock() - self._last >= SECONDS_BETWEEN:
             self.visit()
 
@@ -59,14 +63,11 @@ class Anchor:
         ran = [estimate for estimate in self._series if estimate]
         return [drift(ran[0], estimate) for estimate in ran]
 
-    def _choose(self, result: StepResult, measure: RecordedMeasure) -> None:
-        cell = next(iter(result.table.cells), None)
-        if cell is None:
-            return
+    def _choose(self, measure: RecordedMeasure, cell: Cell) -> None:
         self._chosen = measure, cell
-        key = measure.key(cell)
-        while earlier := measure.store.find([key], _round(len(self._series))):
-            self._series.append(earlier[key].estimate)
+        rounds = measure.rounds(cell)
+        while earlier := rounds.get(_round(len(self._series))):
+            self._series.append(earlier.estimate)
 
 
 def _round(visit: int) -> str:

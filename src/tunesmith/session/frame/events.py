@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from tunesmith import bench
 from tunesmith.protocol import StepResult
@@ -84,3 +85,32 @@ Observer = Callable[[Event], None]
 
 def nobody(event: Event) -> None:
     """The observer who does not listen."""
+
+
+class Batches:
+    """Passes events on to an observer. The pieces of a batch that was announced as a whole count as that batch."""
+
+    def __init__(self, observe: Observer) -> None:
+        self._observe = observe
+        self._whole: BatchBegan | None = None
+
+    def __call__(self, event: Event) -> None:
+        """What a piece found in the store, the observer has to be told; what is measured, it counts itself."""
+        if self._whole and isinstance(event, BatchBegan | CellMeasured):
+            found = event.reused if isinstance(event, BatchBegan) else 1
+            self._whole = replace(self._whole, reused=self._whole.reused + found)
+            if isinstance(event, BatchBegan):
+                if not found:
+                    return
+                event = self._whole
+        self._observe(event)
+
+    @contextmanager
+    def together(self, batch: BatchBegan) -> Iterator[None]:
+        """Announce a batch; whatever is measured within counts as it."""
+        self._whole = batch
+        self._observe(batch)
+        try:
+            yield
+        finally:
+            self._whole = None

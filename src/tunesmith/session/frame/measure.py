@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections import Counter
@@ -10,24 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from tunesmith.bench import Bench, Bound, Job, Policy, over_rounds
+from tunesmith.bench import Batch, Bench, Job, Policy, Race, over_rounds
 from tunesmith.bench.faults import reached
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    Cost,
-    Measurement,
-    Outcome,
-    Problem,
-    Rejection,
-)
-from tunesmith.store import FULL, RACE, RECHECK, Entry, Store, measurement_key
+from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem
+from tunesmith.store import FULL, RACE, RECHECK, Entry, Renewed, Store, confirm_round, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
-from .oracle import FamilyJudge
+from .oracle import ConfigurationOracle
 
 
 class OutOfBudgetError(Exception):
@@ -36,11 +27,13 @@ class OutOfBudgetError(Exception):
 
 @dataclass
 class Ledger:
-    """What a run did: measurements newly made and found again, and what the new ones cost."""
+    """What a run did: measurements newly made and found again, what the new ones cost, and by a cell's key what was
+    tried and did not run right."""
 
     measured: int = 0
     reused: int = 0
     cost: Cost = field(default_factory=Cost)
+    failures: dict[str, str] = field(default_factory=dict)
 
     def add(self, cost: Cost) -> None:
         self.measured += 1
@@ -57,7 +50,7 @@ class RecordedMeasure:
 
     def __init__(
         self,
-        judge: FamilyJudge,
+        oracle: ConfigurationOracle,
         bench: Bench,
         store: Store,
         policy: Policy,
@@ -65,11 +58,12 @@ class RecordedMeasure:
         observe: events.Observer = events.nobody,
         deadline: float | None = None,
     ) -> None:
-        self.judge, self.bench, self.store, self.policy = judge, bench, store, policy
+        self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
         self.purpose = ""
-        self._operation = OPERATIONS[judge.problem_type.operation]
+        self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
+        self._remembered: dict[str, Mapping[str, Measurement]] = {}
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
         """Every cell once; see `protocol.Measure`."""
@@ -84,8 +78,10 @@ class RecordedMeasure:
         self._begin(len(legal), len(known))
         if len(known) < len(legal):
             self._run(self._races(grouped, known), RACE if racing else FULL, racing)
-            # The store has the last word, as it will have when this step is replayed: another run may write to it too.
             known = self.lookup(legal, racing)
+        self.ledger.failures |= {
+            self.key(cell): f"{m.outcome.value}: {m.reason}" for cell, m in known.items() if failed(m)
+        }
         return Table({cell: m.estimate for cell, m in known.items() if m.ok and m.estimate})
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
@@ -105,35 +101,22 @@ class RecordedMeasure:
         ran = [cell for cell, known in self.lookup(legal, racing=False).items() if known.ok]
         for round_ in _repetitions(rounds):
             ran.reverse()
-            known = self.store.find([self.key(cell) for cell in ran], round_)
-            missing = tuple(cell for cell in ran if self.key(cell) not in known)
-            self.ledger.reused += len(known)
-            self._begin(len(ran), len(known))
+            missing = tuple(cell for cell in ran if round_ not in self.rounds(cell))
+            self.ledger.reused += len(ran) - len(missing)
+            self._begin(len(ran), len(ran) - len(missing))
             if missing:
                 self._run([_Race(missing)], round_, racing=False)
 
     def over_rounds(self, cells: Iterable[Cell], rounds: int) -> dict[Cell, Measurement]:
         """What is known of cells, the samples of so many more rounds with those of the first."""
         known = self.lookup(list(cells), racing=False)
-        samples = {self.key(cell): [one.samples] for cell, one in known.items() if one.ok}
-        for round_ in _repetitions(rounds):
-            for key, again in self.store.find(samples, round_).items():
-                if again.ok:
-                    samples[key].append(again.samples)
-        return {
-            cell: replace(one, samples=tuple(chain(*each)), estimate=over_rounds(each))
-            if (each := samples.get(self.key(cell)))
-            else one
-            for cell, one in known.items()
-        }
+        return {cell: self._with_rounds(cell, first, rounds) if first.ok else first for cell, first in known.items()}
 
     def again(self, cell: Cell, round_: str) -> Measurement:
         """One cell once more under a round of its own (the anchor)."""
-        found = self.store.find([self.key(cell)], round_)
-        if not found:
+        if round_ not in self.rounds(cell):
             self._run([_Race((cell,))], round_, racing=False)
-            found = self.store.find([self.key(cell)], round_)
-        return found[self.key(cell)]
+        return self.rounds(cell)[round_]
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
         """What the store knows of cells, a crash that came later above all.
@@ -142,34 +125,67 @@ class RecordedMeasure:
         must see what it saw, not what the final measured since. Without `racing`, those that were stopped early do
         not count.
         """
-        keys = dict.fromkeys(self.key(cell) for cell in cells)
         rounds = (FULL, RACE) if racing else (RACE, FULL)
-        found: dict[str, Measurement] = {}
-        for round_ in (*rounds, *(name + RECHECK for name in rounds)):
-            serving = self.store.find(keys, round_)
-            found.update({key: m for key, m in serving.items() if racing or not m.raced})
-        return {cell: found[self.key(cell)] for cell in cells if self.key(cell) in found}
+        serving = (*rounds, *(name + RECHECK for name in rounds))
+        self._recall(cells)
+        found: dict[Cell, Measurement] = {}
+        for cell in cells:
+            known = self.rounds(cell)
+            answers = (known[name] for name in serving if name in known and (racing or not known[name].raced))
+            for answer in answers:
+                found[cell] = answer
+        return found
+
+    def rounds(self, cell: Cell) -> Mapping[str, Measurement]:
+        """Everything that was measured of a cell, by round. The store is asked once, for all cells of a step."""
+        self._recall([cell])
+        return self._remembered[self.key(cell)]
 
     def key(self, cell: Cell) -> str:
         """The store's key of a cell."""
         if cell not in self._keys:
-            config, problem = cell
-            family, solution, target = self.judge.family(config), self.judge.launched(*cell), self.judge.target
-            self._keys[cell] = measurement_key(
-                target=target,
-                toolchain=self.toolchain(config),
-                identity=self.judge.identity(solution.configuration),
-                plan_digest=family.plan(solution.configuration, problem, target).digest(),
-                problem=problem,
-                policy=self.policy.key(),
-            )
+            self._keys[cell] = self._key(cell, cell[1])
         return self._keys[cell]
 
+    def _key(self, cell: Cell, written: Problem) -> str:
+        """A cell's key with its problem written in this form."""
+        config, problem = cell
+        family, solution, target = self.oracle.family(config), self.oracle.launched(*cell), self.oracle.target
+        return measurement_key(
+            target=target,
+            toolchain=self.toolchain(config),
+            identity=self.oracle.identity(solution.configuration),
+            plan_digest=family.plan(solution.configuration, problem, target).digest(),
+            problem=written,
+            policy=self.policy.key(),
+        )
+
     def toolchain(self, config: Configuration) -> str:
-        return TOOLCHAINS[self.judge.family(config).language].version(self.judge.target)
+        return TOOLCHAINS[self.oracle.family(config).language].version(self.oracle.target)
+
+    def _recall(self, cells: Iterable[Cell]) -> None:
+        missing = {key: cell for cell in cells if (key := self.key(cell)) not in self._remembered}
+        if missing:
+            self._carry_over(missing.values())
+            self._remembered |= self.store.rounds(missing)
+
+    def _carry_over(self, cells: Iterable[Cell]) -> None:
+        """Bring what earlier versions measured of these cells under the keys of today."""
+        renewed = {
+            self._key(cell, former): Renewed(self.key(cell), self.oracle.launched(*cell), cell[1])
+            for cell in cells
+            for former in self._operation.former(cell[1])
+        }
+        if renewed:
+            self.store.carry_over(renewed)
+
+    def _with_rounds(self, cell: Cell, first: Measurement, rounds: int) -> Measurement:
+        later = (self.rounds(cell).get(round_) for round_ in _repetitions(rounds))
+        samples = [first.samples, *(again.samples for again in later if again and again.ok)]
+        return replace(first, samples=tuple(chain(*samples)), estimate=over_rounds(samples))
 
     def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
-        return [(config, problem) for config, problem in cells if not self.judge.rejections_for(config, problem)]
+        return [(config, problem) for config, problem in cells if not self.oracle.rejections_for(config, problem)]
 
     def _begin(self, cells: int, reused: int) -> None:
         self.observe(events.BatchBegan(self.purpose, cells, reused))
@@ -197,64 +213,49 @@ class RecordedMeasure:
 
         On the host's CPU, where compiling takes turns with timing, one configuration after the other.
         """
-        if self.judge.target.shares_the_host:
+        if self.oracle.target.shares_the_host:
             return tuple(cells)
-        return tuple(sorted(cells, key=lambda cell: self.judge.guess(*cell)))
+        return tuple(sorted(cells, key=lambda cell: self.oracle.guess(*cell)))
 
     def _run(self, races: Sequence[_Race], round_: str, racing: bool) -> None:
         """Measure and commit; a second result for a cell (it broke the worker for another) is committed beside."""
         by_key = {self.key(cell): cell for race in races for cell in race.cells}
-        jobs = [[self._job(cell) for cell in {self.key(cell): cell for cell in race.cells}.values()] for race in races]
+        jobs = [tuple({self.key(cell): self._job(cell) for cell in race.cells}.values()) for race in races]
+        asked = Batch(tuple(Race(mine, race.rivals) for mine, race in zip(jobs, races, strict=True)), racing)
         done: set[str] = set()
-        for job, measurement in self.bench.run(jobs, racing, [race.rivals for race in races]):
+        for job, measurement in self.bench.run(asked):
             self._commit([(by_key[job.key], measurement)], round_ + RECHECK if job.key in done else round_)
             done.add(job.key)
             self._check_budget()
 
     def _interleave(self, cells: Sequence[Cell]) -> dict[Cell, Measurement]:
         by_key = {self.key(cell): cell for cell in cells}
-        round_ = "confirm/" + hashlib.sha256("".join(sorted(by_key)).encode()).hexdigest()[:16]
-        found = self.store.find(by_key, round_)
-        self._begin(len(by_key), len(found))
-        if len(found) == len(by_key):
-            self.ledger.reused += len(found)
+        round_ = confirm_round(by_key)
+        self._recall(cells)
+        ordered = list(by_key.values())
+        known = sum(round_ in self.rounds(cell) for cell in ordered)
+        self._begin(len(ordered), known)
+        reached("confirming")
+        if known == len(ordered):
+            self.ledger.reused += known
         else:
             self._check_budget()
-            ordered = list(by_key.values())
             measured = self.bench.interleave([self._job(cell) for cell in ordered])
             self._commit(list(zip(ordered, measured, strict=True)), round_)
-            found = self.store.find(by_key, round_)
-        return {cell: found[self.key(cell)] for cell in cells}
+        return {cell: self.rounds(cell)[round_] for cell in cells}
 
     def _job(self, cell: Cell) -> Job:
-        config, problem = cell
-        family, target = self.judge.family(config), self.judge.target
-        own = self.judge.launched(config, problem).configuration
-        small = self._operation.small(problem)
-        probe = problem if any(family.rejections_for(own, small, target)) else small
-
-        def bind(facts: Sequence[CompiledFacts]) -> Bound | Rejection:
-            refused = next(family.rejections_compiled(own, facts, target), None)
-            if refused:
-                return refused
-            checks = family.checks(own, problem, self._operation.checks(problem))
-            return Bound(
-                family.plan(own, problem, target, facts),
-                tuple((check, family.plan(own, check, target, facts)) for check in checks),
-            )
-
-        modules = family.modules(own, problem.type)
-        return Job(self.key(cell), modules, problem, (probe, family.plan(own, probe, target)), bind)
+        return Job(self.key(cell), self.oracle.launched(*cell), cell[1])
 
     def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
         entries = [
             Entry(
                 key=self.key(cell),
                 round=round_,
-                identity=self.judge.identity(self.judge.launched(*cell).configuration),
-                solution=self.judge.launched(*cell),
+                identity=self.oracle.identity(self.oracle.launched(*cell).configuration),
+                solution=self.oracle.launched(*cell),
                 problem=cell[1],
-                target=self.judge.target,
+                target=self.oracle.target,
                 toolchain=self.toolchain(cell[0]),
                 measurement=measurement,
             )
@@ -262,12 +263,15 @@ class RecordedMeasure:
         ]
         reached("committing")
         self.store.commit(entries)
+        for entry in entries:
+            # The store has the last word: another run may have written the same before.
+            self._remembered.pop(entry.key, None)
         reached("committing")
         for (config, problem), measurement in done:
             self.ledger.add(measurement.cost)
-            rate = self.judge.work(problem) / measurement.estimate.seconds if measurement.estimate else None
+            rate = self.oracle.work(problem) / measurement.estimate.seconds if measurement.estimate else None
             self.observe(
-                events.CellMeasured(self.judge.solution(config), problem, measurement, rate, self._operation.unit)
+                events.CellMeasured(self.oracle.solution(config), problem, measurement, rate, self._operation.unit)
             )
 
     def _check_budget(self) -> None:

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel, family_for
+from tunesmith.models.stream_k_open import OpenGrids, is_open, with_a_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
-from tunesmith.session.stream_k.open import OpenGrids, is_open, with_a_grid
 
 
-class FamilyJudge:
+class ConfigurationOracle:
     """Legality, derived values and identity of configurations of one problem type on one target.
 
     Everything is asked of the family, which alone knows what is legal, and remembered: the protocol asks the same of

@@ -1,132 +1,34 @@
-"""What a run leaves for people and programs: a CSV for every step that measured, the final's beside them."""
+"""The files of a run's folder: what they are called, and how they are written."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.bench.faults import reached
-from tunesmith.logic import NOT_MEASURED, Cell, FinalTable, write_csv
-from tunesmith.problems import OPERATIONS
-from tunesmith.protocol import Cell as ConfigCell
-from tunesmith.protocol import Fork, Phases, StepResult
-from tunesmith.records import Configuration, Measurement, Outcome, Problem, Solution, value_text
-from tunesmith.store import StepRecord, Winner
+from tunesmith.store import FILE_NAME
 
-from .measure import RecordedMeasure, failed
-from .oracle import FamilyJudge
+STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
+"""What lies in a run's folder."""
 
 
-def group_name(phases: Phases) -> str:
-    """Tensile's name of a size group's files: `Cijk_Ailk_Bljk_SB_00`."""
-    return f"{phases.problem_type.name}_{phases.group:02}"
+@dataclass(frozen=True)
+class Output:
+    """A file that a plan leaves: its path within the run's folder, and what puts it there, whole or not at all.
+
+    `write` may give the paths of several files that it wrote. A file that `is_logic` is library logic, whose solutions
+    are launched once the run is done.
+    """
+
+    path: Path
+    write: Callable[[Path], object]
+    is_logic: bool = False
 
 
-def table_of(result: StepResult, measure: RecordedMeasure) -> FinalTable:
-    """A step's configurations by its problems, with the reasons of cells that did not run."""
-    judge = measure.judge
-    configs = list(dict.fromkeys(config for trial in result.trials for config in trial.proposal.configurations))
-    problems = _problems(result)
-    known = measure.lookup(_legal(judge, configs, problems))
-    cells: dict[tuple[Problem, Solution], Cell] = {}
-    for config in configs:
-        for problem in problems:
-            cells[problem, judge.solution(config)] = _cell(judge, config, problem, known)
-    operation = OPERATIONS[judge.problem_type.operation]
-    return FinalTable(
-        judge.problem_type,
-        tuple(problems),
-        tuple(operation.work(problem) for problem in problems),
-        tuple(dict.fromkeys(judge.solution(config) for config in configs)),
-        cells,
-    )
-
-
-def write_step(folder: Path, phases: Phases, result: StepResult, measure: RecordedMeasure) -> Path | None:
-    """The step's CSV under `folder`, or None for a step that measured nothing."""
-    if not result.trials:
-        return None
-    path = folder / group_name(phases) / f"{result.name}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_output(output: Output, folder: Path) -> tuple[Path, ...]:
+    """Write a file; the paths that were written. Raises UserError where the place cannot be written."""
+    path = folder / output.path
     reached("writing")
-    write_csv(table_of(result, measure), path)
-    return path
-
-
-def step_record(
-    phases: Phases, number: int, result: StepResult, measure: RecordedMeasure, seconds: float
-) -> StepRecord:
-    """What `tunesmith show` tells of a step."""
-    decided = [trial for trial in result.trials if trial.decision]
-    problems = _problems(result)
-    tried = {config for trial in result.trials for config in trial.proposal.configurations}
-    return StepRecord(
-        problem_type=phases.problem_type.name,
-        group=phases.group,
-        number=number,
-        phase=result.phase.value,
-        name=result.name,
-        lineages=len(result.before),
-        survivors=len(result.after),
-        candidates=result.candidates,
-        problems=len(problems) if result.trials else 0,
-        rejected=result.rejected + _cells_rejected(measure, tried, problems),
-        failed=_failures(measure, tried, problems),
-        winners=tuple(
-            Winner(
-                trial.proposal.lineage.fixed,
-                _chosen(trial.proposal.candidates, trial.decision.winner),
-                bool(trial.decision.ties),
-            )
-            for trial in decided
-            if trial.decision
-        ),
-        ties=sum(bool(trial.decision and trial.decision.ties) for trial in decided),
-        dropped=tuple(f"{_values(one.lineage.fixed)}: {one.rejection}" for one in result.dropped),
-        notes=result.notes,
-        seconds=seconds,
-    )
-
-
-def _values(config: Configuration) -> str:
-    return " ".join(f"{name}={value_text(value)}" for name, value in config.items()) or "the only lineage"
-
-
-def _chosen(candidates: Iterable[tuple[Configuration, Configuration]], winner: Configuration) -> Configuration:
-    return next(choice for config, choice in candidates if config == winner)
-
-
-def _problems(result: StepResult) -> tuple[Problem, ...]:
-    return () if isinstance(result.step, Fork) else result.step.problems
-
-
-def _legal(judge: FamilyJudge, configs: Iterable[Configuration], problems: Iterable[Problem]) -> list[ConfigCell]:
-    problems = tuple(problems)
-    return [(config, p) for config in configs for p in problems if not judge.rejections_for(config, p)]
-
-
-def _failures(
-    measure: RecordedMeasure, configs: Iterable[Configuration], problems: tuple[Problem, ...]
-) -> Mapping[str, int]:
-    known = measure.lookup(_legal(measure.judge, configs, problems))
-    return Counter(f"{m.outcome.value}: {m.reason}" for m in known.values() if failed(m))
-
-
-def _cells_rejected(
-    measure: RecordedMeasure, configs: Iterable[Configuration], problems: tuple[Problem, ...]
-) -> Counter[str]:
-    """Cells of legal candidates that are illegal all the same: at this size, or once compiled."""
-    judge, configs = measure.judge, tuple(configs)
-    refused = (judge.rejections_for(config, problem) for config in configs for problem in problems)
-    compiled = measure.lookup(_legal(judge, configs, problems)).values()
-    return Counter(reasons[0].reason for reasons in refused if reasons) + Counter(
-        m.reason for m in compiled if m.outcome is Outcome.REJECTED
-    )
-
-
-def _cell(judge: FamilyJudge, config: Configuration, problem: Problem, known: Mapping[ConfigCell, Measurement]) -> Cell:
-    if refused := judge.rejections_for(config, problem):
-        return Cell(Outcome.REJECTED, refused[0].reason, refused[0].detail)
-    measurement = known.get((config, problem))
-    return Cell.of(measurement) if measurement else Cell(Outcome.REJECTED, NOT_MEASURED)
+    written = output.write(path)
+    return written if isinstance(written, tuple) else (path,)

@@ -1,35 +1,72 @@
-"""A run in the store's books: that it began, and however it ended."""
+"""A run in the store's records: that it began, and however it ended."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, TypeVar
 
 import tunesmith
-from tunesmith.records import Target
+from tunesmith.bench import Drift
+from tunesmith.records import Target, UserError
 from tunesmith.store import RunEnd, RunStart, RunState, Store
 
-from .health import HealthWatch
-from .measure import Ledger, OutOfBudgetError
+from .measure import Ledger
+
+PlanT = TypeVar("PlanT")
 
 
-class Booked(Protocol):
-    """What an outcome has for it."""
+@dataclass
+class Outcome(Generic[PlanT]):
+    """What a run came to, whatever its command: `plan` holds what was decided, `written` the files that say so,
+    `logic` those of them that are library logic.
 
-    state: RunState
-    ledger: Ledger
-    seconds: float
-    health: dict[str, float]
-    look_at: list[str]
+    `drift` is the anchor's largest change, `health` what was seen of the device meanwhile. `look_at` are sentences
+    about what a person should see; without any, all went well.
+    """
+
+    plan: PlanT
+    target: Target
+    folder: Path
+    state: RunState = RunState.FINISHED
+    ledger: Ledger = field(default_factory=Ledger)
+    drift: Drift | None = None
+    seconds: float = 0.0
+    health: dict[str, float] = field(default_factory=dict)
+    look_at: list[str] = field(default_factory=list)
+    written: list[Path] = field(default_factory=list)
+    logic: list[Path] = field(default_factory=list)
+
+    @property
+    def failed(self) -> Counter[str]:
+        """By outcome and reason, how many cells were tried and did not run right."""
+        return Counter(self.ledger.failures.values())
 
 
-def run_start(target: Target, file: Path | None = None) -> RunStart:
-    """A run that begins now: by this command, on this device, described by this file."""
+@contextmanager
+def recorded(outcome: Outcome[PlanT], store: Store, file: Path | None) -> Iterator[str]:
+    """Within it the run goes on, whose number in the store it gives; `file` describes the work.
+
+    What ended the run is raised also where the store cannot take the end (a full disk): there the run stays open.
+    """
+    run, began = store.begin_run(_start(outcome.target, file)), time.monotonic()
+    try:
+        yield run
+    except BaseException as error:
+        outcome.state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
+        with suppress(UserError):
+            store.end_run(run, _end(outcome, began))
+        raise
+    store.end_run(run, _end(outcome, began))
+
+
+def _start(target: Target, file: Path | None) -> RunStart:
     return RunStart(
         command=tuple(sys.argv),
         tuning_file=str(file.resolve()) if file else "",
@@ -41,25 +78,6 @@ def run_start(target: Target, file: Path | None = None) -> RunStart:
     )
 
 
-@contextmanager
-def booked(outcome: Booked, store: Store, start: RunStart, watch: HealthWatch) -> Iterator[str]:
-    """Within it the run, whose number it gives, goes on. A spent budget ends it without an error; what the watch saw
-    goes into the outcome."""
-    run, began = store.begin_run(start), time.monotonic()
-    try:
-        yield run
-    except OutOfBudgetError:
-        outcome.state = RunState.INTERRUPTED
-        outcome.look_at.append("the budget is spent; the same command with more goes on")
-    except KeyboardInterrupt:
-        outcome.state = RunState.INTERRUPTED
-        raise
-    except BaseException:
-        outcome.state = RunState.FAILED
-        raise
-    finally:
-        outcome.seconds = time.monotonic() - began
-        outcome.health = watch.facts()
-        outcome.look_at += watch.sentences()
-        ledger = outcome.ledger
-        store.end_run(run, RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost))
+def _end(outcome: Outcome[PlanT], began: float) -> RunEnd:
+    outcome.seconds, ledger = time.monotonic() - began, outcome.ledger
+    return RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost)

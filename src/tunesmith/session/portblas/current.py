@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic import Logic, logic_files
-from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError
-from tunesmith.session.frame.oracle import FamilyJudge
-from tunesmith.session.tune.tuning import LOGIC
+from tunesmith.records import Configuration, Problem, UserError
+from tunesmith.session.frame.logic import is_for
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.frame.outputs import LOGIC
 
 from .task import PortBlasTask
 
@@ -21,13 +22,13 @@ class Current:
     note: str
 
 
-def current(task: PortBlasTask, target: Target, problem: Problem, folder: Path) -> Current:
+def current(task: PortBlasTask, oracle: ConfigurationOracle, problem: Problem, folder: Path) -> Current:
     """What the task's logic chooses, else that of the run's folder, else the family's default configuration.
 
     Raises UserError for a logic that was named and is none, or is of no such problem type on this device.
     """
-    place = task.logic or folder / LOGIC
-    found = _chosen(place, target, problem) if task.logic or place.is_dir() else None
+    target, place = oracle.target, task.logic or folder / LOGIC
+    found = _chosen(place, oracle, problem) if task.logic or place.is_dir() else None
     if found:
         return found
     if task.logic:
@@ -36,19 +37,13 @@ def current(task: PortBlasTask, target: Target, problem: Problem, folder: Path) 
     return Current(task.default(target), "default, no logic yet")
 
 
-def _chosen(place: Path, target: Target, problem: Problem) -> Current | None:
+def _chosen(place: Path, oracle: ConfigurationOracle, problem: Problem) -> Current | None:
     """The first choice that is legal here, of the logic that was made on this device."""
-    judge = FamilyJudge(problem.type, target)
     for logic in map(Logic.load, logic_files(place)):
-        if not _is_for(logic, target, problem.type):
+        if not is_for(logic.document, oracle.target, problem.type):
             continue
         for choice in logic.candidates(problem.sizes, problem.leading):
             config = choice.solution.configuration
-            if not judge.rejections(config) and not judge.rejections_for(config, problem):
+            if not oracle.rejections(config) and not oracle.rejections_for(config, problem):
                 return Current(config, f"logic, {choice.rule.value}")
     return None
-
-
-def _is_for(logic: Logic, target: Target, kind: ProblemType) -> bool:
-    origin = logic.document.origin
-    return logic.document.problem_type == kind and (origin.api, origin.device) == (target.api, target.name)

@@ -10,7 +10,8 @@ from pathlib import Path
 from tunesmith.formats import portblas_lines
 from tunesmith.formats.portblas import Combination, Config, Mode, find_set, read
 from tunesmith.records import Configuration, UserError
-from tunesmith.session.frame.made_files import Changes, MadeFiles
+
+from .made_files import Changes, MadeFiles
 
 Source = Callable[[Configuration], str]
 """Text of a file that holds a configuration's kernels for nn, tn, nt and tt, and can be compiled by itself."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench import Bench, Compilation
+from tunesmith.bench import Compilation
 from tunesmith.devices import absent_target
 from tunesmith.problems.random import Generator
 from tunesmith.records import (
@@ -22,12 +21,13 @@ from tunesmith.records import (
     Target,
 )
 from tunesmith.session.frame import events
-from tunesmith.session.frame.oracle import FamilyJudge
-from tunesmith.session.tune.tuning import CACHE
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.run import Plan, Run, carry_out
 from tunesmith.toolchains import TOOLCHAINS
 
+from .plan import POLICY
 from .task import RandomTask, configuration_of, default_shape, family_on, plain_name
-from .tune import POLICY
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +46,32 @@ class Program:
     found: bool = False
 
 
-@dataclass
-class CompileOutcome:
-    """What compiling came to. `folder` holds the binaries, `compiler` made them."""
+class CompilePlan(Plan):
+    """Compiles and measures nothing. `compiler` made the binaries of `programs`."""
 
-    target: Target
-    folder: Path
-    compiler: str
-    programs: list[Program] = field(default_factory=list)
-    seconds: float = 0.0
+    policy = POLICY
 
-    @property
-    def failures(self) -> list[Program]:
-        return [program for program in self.programs if program.failure]
+    def __init__(self, task: RandomTask, target: Target) -> None:
+        self.target, self.compiler = target, TOOLCHAINS[family_on(target).language].version(target)
+        self._wanted = list(_wanted(task, target))
+        self.programs: list[Program] = []
+
+    def carry_out(self, run: Run) -> None:
+        modules = {module.digest(): module for one in self._wanted for module in one.modules}
+        run.observe(events.CompilingBegan(self.target, self.compiler, len(modules)))
+        made = {one.module.digest(): one for one in run.bench(self.target).compile(list(modules.values()))}
+        self.programs = [one.program(self.target, made) for one in self._wanted]
+
+    def remarks(self) -> Iterator[str]:
+        """A sentence for each program that the compiler did not make."""
+        for program in self.programs:
+            if failure := program.failure:
+                yield f"{program.name}: {failure.reason}: {_telling_line(failure.detail)}"
 
 
 def compile_random(
     task: RandomTask, folder: Path, architecture: str, *, observe: events.Observer = events.nobody
-) -> CompileOutcome:
+) -> Outcome[CompilePlan]:
     """Compile every program of a task for an architecture, on all cores, into the cache of the run folder `folder`.
 
     A program depends on generator, distribution, type and block size, and its binary on compiler and architecture
@@ -71,17 +79,7 @@ def compile_random(
     Raises UserError for a task that means nothing and for an architecture that cannot be compiled for.
     """
     task.check()
-    target = absent_target(architecture)
-    wanted = list(_wanted(task, target))
-    outcome = CompileOutcome(target, folder / CACHE, TOOLCHAINS[family_on(target).language].version(target))
-    modules = {module.digest(): module for one in wanted for module in one.modules}
-    observe(events.CompilingBegan(target, outcome.compiler, len(modules)))
-    began = time.monotonic()
-    with Bench(target, POLICY, folder / CACHE, observe) as bench:
-        made = {one.module.digest(): one for one in bench.compile(list(modules.values()))}
-    outcome.programs = [one.program(target, made) for one in wanted]
-    outcome.seconds = time.monotonic() - began
-    return outcome
+    return carry_out(CompilePlan(task, absent_target(architecture)), folder, observe=observe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +114,27 @@ def _wanted(task: RandomTask, target: Target) -> Iterator[_Wanted]:
     for generator, problems in task.problems(target).items():
         shapes = dict.fromkeys((default_shape(generator), *task.matrix(generator, target).shapes()))
         for kind in problems:
-            judge = FamilyJudge(kind, target)
+            oracle = ConfigurationOracle(kind, target)
             for block in sorted({shape.block for shape in shapes}):
                 mine = [shape for shape in shapes if shape.block == block and task.wants(kind, shape)]
                 if not mine:
                     continue
-                config, rejection = _first_legal(judge, kind, mine, target)
-                own = judge.solution(config).configuration
+                config, rejection = _first_legal(oracle, kind, mine, target)
+                own = oracle.solution(config).configuration
                 modules = () if rejection else family.modules(own, kind)
                 yield _Wanted(generator, f"{plain_name(kind)}_t{block}", kind, own, modules, rejection)
 
 
 def _first_legal(
-    judge: FamilyJudge, kind: ProblemType, shapes: list[LaunchShape], target: Target
+    oracle: ConfigurationOracle, kind: ProblemType, shapes: list[LaunchShape], target: Target
 ) -> tuple[Configuration, Rejection | None]:
     """A configuration with one of these grids, and if none is legal why the first is not."""
     configs = [configuration_of(kind, shape, target) for shape in shapes]
-    legal = next((config for config in configs if not judge.rejections(config)), None)
-    return (legal, None) if legal else (configs[0], judge.rejections(configs[0])[0])
+    legal = next((config for config in configs if not oracle.rejections(config)), None)
+    return (legal, None) if legal else (configs[0], oracle.rejections(configs[0])[0])
+
+
+def _telling_line(log: str) -> str:
+    """The first line that speaks of an error, else the first."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "no message")

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunesmith.bench import Bench
 from tunesmith.devices import choose
 from tunesmith.models.stream_k import (
     Calibrated,
@@ -26,12 +25,10 @@ from tunesmith.models.stream_k import (
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_override import Override
 from tunesmith.protocol import Cell
-from tunesmith.records import Estimate, Target, UserError
+from tunesmith.records import Configuration, Estimate, Problem, Target, UserError
 from tunesmith.session.frame import events
-from tunesmith.session.frame.measure import Ledger, RecordedMeasure
-from tunesmith.session.frame.oracle import FamilyJudge
-from tunesmith.session.tune.tuning import CACHE, STORE
-from tunesmith.store import Store
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .calibrate import POLICY
 from .kernels import StreamKernel, TileFilter, asked, is_capped, languages, model_parts, type_named
@@ -132,25 +129,37 @@ def _measured(
     observe: events.Observer,
 ) -> tuple[Line, ...]:
     """Every line timed, in alternating blocks; lines that mean the same launch are one."""
-    problem, judge = kernel.problem(*sizes), FamilyJudge(kernel.type, target)
+    problem, oracle = kernel.problem(*sizes), ConfigurationOracle(kernel.type, target)
     cells: list[Cell] = [
         (kernel.configured(made.work, made.choice, capped or bool(made.overridden)), problem)
         for made in (line.decision for line in lines)
     ]
-    refused = {cell: (*judge.rejections(cell[0]), *judge.rejections_for(*cell)) for cell in cells}
+    refused = {cell: (*oracle.rejections(cell[0]), *oracle.rejections_for(*cell)) for cell in cells}
     configs = dict.fromkeys(config for config, _ in cells if not refused[config, problem])
+    plan = SideBySide(target, list(configs), problem, f"{kernel.tile} on {problem}")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        with Store.open(folder / STORE) as store, Bench(target, POLICY, folder / CACHE, observe) as bench:
-            measure = RecordedMeasure(judge, bench, store, POLICY, Ledger(), observe)
-            measure.purpose = f"{kernel.tile} on {problem}"
-            times = measure.confirm(list(configs), [problem]).cells
+        times = carry_out(plan, Path(scratch), observe=observe).plan.times
     return tuple(
         replace(one, measured=times[cell])
         if cell in times
         else replace(one, failed=str(refused[cell][0]) if refused[cell] else "did not run")
         for one, cell in zip(lines, cells, strict=True)
     )
+
+
+class SideBySide(Plan):
+    """Times configurations of one problem in alternating blocks."""
+
+    policy = POLICY
+
+    def __init__(self, target: Target, configs: Sequence[Configuration], problem: Problem, purpose: str) -> None:
+        self.target, self._configs, self._problem, self._purpose = target, configs, problem, purpose
+        self.times: Mapping[Cell, Estimate] = {}
+
+    def carry_out(self, run: Run) -> None:
+        measure = run.measure(self._problem.type)
+        measure.purpose = self._purpose
+        self.times = measure.confirm(self._configs, [self._problem]).cells
 
 
 def _place(task: ExplainTask, said: list[str]) -> _Place:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families, family_for
-from tunesmith.models.stream_k import SPLITS, Choice, Decision, Room, Tile, Work, data_type_of
+from tunesmith.models.stream_k import SPLITS, Choice, Decision, Origin, Room, Tile, Work, data_type_of
 from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured, tile_of
 from tunesmith.problems.gemm import DATA_TYPES, dest_of, gemm_type
 from tunesmith.protocol import Benchmark, Fork, Phases
 from tunesmith.records import Configuration, Problem, ProblemType, Solution, Target, UserError
+from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.tune.file import read
 
 WORDS = {
@@ -133,6 +136,18 @@ def asked(what: str, tile: TileFilter | None, target: Target, kernel: str = "") 
             remedy = f"give a device that runs one of {able}, and a type or file of a GEMM"
         raise UserError(what, f"no kernel that splits tiles{named} is legal on {target.name}", remedy)
     return list(found.values())
+
+
+def origin_of(kernel: StreamKernel, measure: RecordedMeasure) -> Origin:
+    """Of a calibration that is made now."""
+    return Origin(
+        measure.oracle.target.driver,
+        measure.toolchain(kernel.configuration),
+        kernel.type.name,
+        kernel.configuration,
+        tunesmith.__version__,
+        time.strftime("%Y-%m-%d"),
+    )
 
 
 def names_file(what: str) -> bool:

@@ -10,7 +10,7 @@ from tunesmith.models.stream_k import Choice, Model, Portable, Published, Room, 
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm_list import ListedGemm
 from tunesmith.records import Configuration, Problem, ProblemType, Target
-from tunesmith.session.frame.oracle import FamilyJudge
+from tunesmith.session.frame.oracle import ConfigurationOracle
 
 from .choices import SPLITS, as_launched, sweep_of, whole_tiles
 from .kernels import StreamKernel, in_layout, is_capped, laid_out, model_parts
@@ -36,7 +36,7 @@ class Planner:
         self.models = _with_rivals(model, room)
         self.capped = is_capped(room, target)
         self.parts = model_parts(kernel, room, target)
-        self.judge = cache(self._judge)
+        self.oracle = cache(self._oracle)
         self._in_type = cache(self._laid_out)
 
     def plan(self, listed: ListedGemm) -> Planned | None:
@@ -65,11 +65,11 @@ class Planner:
         return {**said, DATA_PARALLEL: whole_tiles(work, self.room)}
 
     def _runs(self, config: Configuration, problem: Problem) -> bool:
-        judge = self.judge(problem.type)
-        return not judge.rejections(config) and not judge.rejections_for(config, problem)
+        oracle = self.oracle(problem.type)
+        return not oracle.rejections(config) and not oracle.rejections_for(config, problem)
 
-    def _judge(self, kind: ProblemType) -> FamilyJudge:
-        return FamilyJudge(kind, self.target)
+    def _oracle(self, kind: ProblemType) -> ConfigurationOracle:
+        return ConfigurationOracle(kind, self.target)
 
     def _laid_out(self, kind: ProblemType) -> StreamKernel | None:
         return laid_out(self.kernel, kind, self.target)

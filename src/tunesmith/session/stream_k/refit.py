@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.logic import write_atomically
 from tunesmith.models.stream_k import Calibrated, Calibration, Origin, Run, Subject, merged
 from tunesmith.models.stream_k_file import dump
 
@@ -19,12 +18,13 @@ from .swept import Swept
 
 @dataclass(frozen=True)
 class Refit:
-    """The calibration that was (None: there was none) and the one that took its place in `path`; `changed` of the
-    sweep's products are launched otherwise now."""
+    """The calibration that was (None: there was none) and the one that takes its place in `path`, whose `text` has all
+    calibrations; `changed` of the sweep's products are launched otherwise now."""
 
     before: Calibration | None
     after: Calibration
     path: Path
+    text: str
     changed: int
 
 
@@ -36,7 +36,7 @@ def refit(
     swept: Sequence[Swept],
     planner: Planner,
 ) -> Refit:
-    """Fit the subject's costs to its own runs and the finalists of a sweep, and write all calibrations to `path`.
+    """Fit the subject's costs to its own runs and the finalists of a sweep.
 
     The others that are `known` stay as they are, and so do a person's adjustments of the subject. Raises ValueError for
     runs that say too little.
@@ -45,11 +45,10 @@ def refit(
     runs = _learnt(before.runs if before else (), swept)
     made = Calibration.of(subject, origin, runs, np.random.default_rng(SEED))
     every = merged(known, [made])
-    write_atomically(path, dump(every))
     after = next(one for one in every if one.subject == subject)
     asked, now = planner.models[0].name, Calibrated(after, planner.parts)
     changed = sum(one.said[asked] != planner.launched(now, one.work) for one in swept)
-    return Refit(before, after, path, changed)
+    return Refit(before, after, path, dump(every), changed)
 
 
 def _learnt(known: Iterable[Run], swept: Iterable[Swept]) -> list[Run]:

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from tunesmith.bench import Bench
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k import Calibration, Calibrations, Choice, Room, Subject
+from tunesmith.models.stream_k import Calibrations, Choice, Room, Subject
 from tunesmith.models.stream_k_file import read
 from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
-from tunesmith.records import Estimate, ProblemType, Target, UserError
+from tunesmith.records import Estimate, UserError
 from tunesmith.session.frame import events
-from tunesmith.session.frame.health import HealthWatch
-from tunesmith.session.frame.measure import Ledger, RecordedMeasure, failed
-from tunesmith.session.frame.record import booked, run_start
-from tunesmith.session.tune.tuning import CACHE, STORE
-from tunesmith.store import RunState, Store
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .calibrate import POLICY as CALIBRATING
 from .choices import GRIDS, SPLITS
-from .kernels import StreamKernel, TileFilter, asked, languages, model_parts, room_of
+from .kernels import StreamKernel, TileFilter, asked, languages, model_parts, origin_of, room_of
 from .planned import Planned, Planner
 from .refit import Refit, refit
-from .runs import FirstRun, origin_of
 from .swept import BEST_SPLIT, Swept, as_csv
 
-TABLE, CALIBRATION = "sweep.csv", "calibration.yaml"
+TABLE, PLOT, CALIBRATION = "sweep.csv", "sweep.svg", "calibration.yaml"
 """What lies in a sweep's folder, beside its store."""
 
 FINALISTS = 9
@@ -64,126 +59,111 @@ class SweepTask:
     occupancy: int = 1
 
 
-@dataclass
-class SweepOutcome:
-    """What came of it, as far as it came: `swept` of `products`. `judged` is the way to decide that a library has."""
-
-    target: Target
-    folder: Path
-    subject: Subject
-    judged: str
-    products: int
-    swept: list[Swept] = field(default_factory=list)
-    refit: Refit | None = None
-    state: RunState = RunState.FINISHED
-    ledger: Ledger = field(default_factory=Ledger)
-    failed: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
-    look_at: list[str] = field(default_factory=list)
-    health: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def room(self) -> Room:
-        return self.subject.room
-
-
 def sweep_stream_k(
     task: SweepTask,
     folder: Path,
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
-) -> SweepOutcome:
+) -> Outcome[SweepPlan]:
     """Measure, compare, and write a table into `folder`; the same call goes on with a stopped run.
 
-    Raises UserError for a task that means nothing and files that are none, KeyboardInterrupt after everything was put
-    away.
+    `draw` makes the picture (SVG) that is written beside the table. Raises UserError for a task that means nothing and
+    files that are none, KeyboardInterrupt after everything was put away.
     """
-    listed = _listed(task)
-    path = task.calibration or folder / CALIBRATION
-    known = read(path) if task.calibration or path.exists() else ()
-    target = choose(device, languages=languages())
-    kernel = _only(asked(task.what, task.tile, target, task.kernel), task.what)
-    room = room_of(target, task.compute_units, task.occupancy)
-    subject = Subject.of(target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
-    calibrations = Calibrations(known, lambda sentence: observe(events.Said(sentence)))
-    model = calibrations.model(
-        target, subject.kernel, subject.data_type, subject.tile, room, model_parts(kernel, room, target)
-    )
-    outcome = SweepOutcome(target, folder, subject, model.name, len(listed))
-    observe(events.RunBegan(target, 1))
-    watch = HealthWatch(target)
-    watched = watch.beside(observe)
-    deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
-    with (
-        Store.open(folder / STORE) as store,
-        booked(outcome, store, run_start(target, task.products), watch),
-        Bench(target, POLICY, folder / CACHE, watched) as bench,
-    ):
-        planner = Planner(kernel, target, room, model, task.grids)
-        sweeper = _Sweeper(outcome, planner, store, bench, watched, deadline)
-        sweeper.sweep(listed)
-        if task.refit:
-            sweeper.refit(path, known)
-    if outcome.swept:
-        write_atomically(folder / TABLE, as_csv(outcome.swept, room.groups))
-    return outcome
+    plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Said(sentence)))
+    return carry_out(plan, folder, budget_minutes=budget_minutes, observe=observe)
 
 
-@dataclass
-class _Sweeper:
-    """Takes a few products at a time: all their choices, raced; then the finalists of each side by side."""
+class SweepPlan(Plan):
+    """Takes a few products at a time: all their choices, raced; then the finalists of each side by side.
 
-    outcome: SweepOutcome
-    planner: Planner
-    store: Store
-    bench: Bench
-    observe: events.Observer
-    deadline: float | None
-    first: FirstRun = field(default_factory=FirstRun)
-    measures: dict[ProblemType, RecordedMeasure] = field(default_factory=dict)
-    progress: events.BatchBegan = events.BatchBegan("", 0, 0)
+    `swept` has the products that are done, of `products`. `judged` is the way to decide that a library has.
+    """
 
-    def sweep(self, listed: Sequence[ListedGemm]) -> None:
-        planned = [one for one in map(self.planner.plan, listed) if one]
-        if left_out := len(listed) - len(planned):
-            tile, name = self.planner.kernel.tile, self.outcome.target.name
-            self.outcome.look_at.append(f"{left_out} products of the list cannot run in tiles of {tile} on {name}")
-        self.progress = events.BatchBegan(f"{len(planned)} products", sum(map(_count, planned)), 0)
-        self.observe(self.progress)
-        for together in _raced_together(planned):
-            raced = self._raced(together)
-            for one in together:
-                swept = self._confirmed(one, raced)
-                if swept.finals:
-                    self.outcome.swept.append(swept)
-        if self.outcome.failed:
-            said = ", ".join(f"{why} ({count})" for why, count in self.outcome.failed.most_common())
-            self.outcome.look_at.append(
-                f"some did not run right: {said}; `tunesmith show` on the folder gives examples"
-            )
-        self.outcome.look_at += filter(None, [self.first.again()])
+    policy = POLICY
 
-    def refit(self, path: Path, known: Sequence[Calibration]) -> None:
-        outcome, kernel = self.outcome, self.planner.kernel
-        origin = origin_of(kernel, self._measure(kernel.type))
+    def __init__(
+        self,
+        task: SweepTask,
+        folder: Path,
+        device: str | None,
+        draw: Callable[[SweepPlan], str] | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self.file, self._task, self._draw = task.products, task, draw
+        self._listed = _listed(task)
+        self._path = task.calibration or folder / CALIBRATION
+        self._known = read(self._path) if task.calibration or self._path.exists() else ()
+        self.target = target = choose(device, languages=languages())
+        kernel = _only(asked(task.what, task.tile, target, task.kernel), task.what)
+        room = room_of(target, task.compute_units, task.occupancy)
+        self.subject = Subject.of(target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
+        parts = model_parts(kernel, room, target)
+        known = self.subject.kernel, self.subject.data_type, self.subject.tile, room, parts
+        model = Calibrations(self._known, say).model(target, *known)
+        self.judged, self.products = model.name, len(self._listed)
+        self._planner = Planner(kernel, target, room, model, task.grids)
+        self._planned = [planned for planned in map(self._planner.plan, self._listed) if planned]
+        self.swept: list[Swept] = []
+        self.refit: Refit | None = None
+        self._done = 0
+        self._failures: list[str] = []
+
+    @property
+    def room(self) -> Room:
+        return self.subject.room
+
+    @property
+    def unfinished(self) -> str:
+        count = len(self._planned)
+        return f"{self._done} of {count} products are swept" if self._done < count else ""
+
+    def carry_out(self, run: Run) -> None:
+        with run.batch(f"{len(self._planned)} products", sum(map(_count, self._planned))):
+            for together in _raced_together(self._planned):
+                raced = self._raced(run, together)
+                for planned in together:
+                    swept = self._confirmed(run, planned, raced)
+                    self.swept += [swept] if swept.finals else []
+                    self._done += 1
+                    run.decided()
+        if self._task.refit:
+            self._refit(run)
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        if not self.swept:
+            return
+        yield Output(Path(TABLE), partial(write_atomically, text=as_csv(self.swept, self.room.groups)))
+        if self._draw:
+            yield Output(Path(PLOT), partial(write_atomically, text=self._draw(self)))
+        if self.refit:
+            yield Output(self.refit.path.absolute(), partial(write_atomically, text=self.refit.text))
+
+    def remarks(self) -> Iterator[str]:
+        if left_out := self.products - len(self._planned):
+            tile = self._planner.kernel.tile
+            yield f"{left_out} products of the list cannot run in tiles of {tile} on {self.target.name}"
+        yield from self._failures
+
+    def _refit(self, run: Run) -> None:
+        kernel = self._planner.kernel
+        origin = origin_of(kernel, run.measure(kernel.type))
         try:
-            outcome.refit = refit(path, known, outcome.subject, origin, outcome.swept, self.planner)
+            self.refit = refit(self._path, self._known, self.subject, origin, self.swept, self._planner)
         except ValueError as error:
-            outcome.look_at.append(f"{outcome.subject}: {error}; sweep more products")
+            self._failures.append(f"{self.subject}: {error}; sweep more products")
 
-    def _raced(self, together: Sequence[Planned]) -> Mapping[Cell, Estimate]:
+    def _raced(self, run: Run, together: Sequence[Planned]) -> Mapping[Cell, Estimate]:
         """Products of one type, each a race of its own: no launch is stopped for another product's sake."""
-        measure = self._measure(together[0].problem.type)
-        times = measure.screen_cells([_cells(one) for one in together], racing=True).cells
-        known = measure.lookup([cell for one in together for cell in _cells(one)]).values()
-        self.outcome.failed.update(f"{m.outcome.value}: {m.reason}" for m in known if failed(m))
-        return times
+        measure = run.measure(together[0].problem.type)
+        return measure.screen_cells([_cells(planned) for planned in together], racing=True).cells
 
-    def _confirmed(self, one: Planned, raced: Mapping[Cell, Estimate]) -> Swept:
+    def _confirmed(self, run: Run, one: Planned, raced: Mapping[Cell, Estimate]) -> Swept:
         """A product whose race is over: its finalists side by side."""
-        measure, problem = self._measure(one.problem.type), one.problem
+        measure, problem = run.measure(one.problem.type), one.problem
         screened = {
             choice: raced[config, problem] for choice, config in one.configs.items() if (config, problem) in raced
         }
@@ -191,38 +171,8 @@ class _Sweeper:
         finalists = {choice: one.configs[choice] for choice in _finalists(said.values(), screened)}
         times = measure.confirm(list(finalists.values()), [problem]).cells
         finals = {choice: times[config, problem] for choice, config in finalists.items() if (config, problem) in times}
-        if finals:
-            self.first.ran(measure, (finalists[next(iter(finals))], problem))
+        run.anchor.ran(measure, ((finalists[choice], problem) for choice in finals))
         return Swept(one.listed, problem, one.work, said, screened, finals)
-
-    def _measure(self, kind: ProblemType) -> RecordedMeasure:
-        if kind not in self.measures:
-            self.measures[kind] = RecordedMeasure(
-                self.planner.judge(kind),
-                self.bench,
-                self.store,
-                POLICY,
-                self.outcome.ledger,
-                self._observe_cells,
-                self.deadline,
-            )
-        return self.measures[kind]
-
-    def _observe_cells(self, event: events.Event) -> None:
-        """The whole sweep is one batch, whatever pieces it is measured in.
-
-        What a piece found in the store, the display has to be told; what is measured, it counts itself.
-        """
-        match event:
-            case events.BatchBegan(reused=reused):
-                self.progress = replace(self.progress, reused=self.progress.reused + reused)
-                if reused:
-                    self.observe(self.progress)
-            case events.CellMeasured():
-                self.progress = replace(self.progress, reused=self.progress.reused + 1)
-                self.observe(event)
-            case _:
-                self.observe(event)
 
 
 def _raced_together(planned: Iterable[Planned]) -> Iterator[list[Planned]]:

@@ -1,17 +1,17 @@
 """A tuning file: its plan, forecast and summary, and the comparison of what it tuned with a peer."""
 
-from .forecast import GroupPlan, Plan, plan
+from .forecast import Forecast, GroupForecast, plan
 from .peer import Comparison, compare_with_numpy
 from .summary import Summary, summarise
-from .tuning import Group, Outcome, tune
+from .tuning import Group, TuningPlan, tune
 
 __all__ = [
     "Comparison",
+    "Forecast",
     "Group",
-    "GroupPlan",
-    "Outcome",
-    "Plan",
+    "GroupForecast",
     "Summary",
+    "TuningPlan",
     "compare_with_numpy",
     "plan",
     "summarise",

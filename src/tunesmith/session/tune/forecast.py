@@ -6,17 +6,16 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench import Bench, Policy
+from tunesmith.bench import Policy
 from tunesmith.problems import OPERATIONS
+from tunesmith.protocol import Cell, Fork, Phases, StepForecast, TuningFile, forecast
 from tunesmith.protocol import Forecast as StepsForecast
-from tunesmith.protocol import Fork, Phases, StepForecast, TuningFile, forecast
 from tunesmith.records import Configuration, Measurement, Problem, Target
-from tunesmith.session.frame.measure import Ledger, RecordedMeasure
-from tunesmith.session.frame.oracle import FamilyJudge
-from tunesmith.session.frame.outputs import group_name
-from tunesmith.store import Store
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .file import policy_of, ready
+from .steps import group_name
 
 REFERENCE_RATE = 2e10
 """Flop/s of a float64 reference with its bound on the host, at a guess: it only matters for large problems."""
@@ -33,7 +32,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class GroupPlan:
+class GroupForecast:
     """A size group's steps, and the seconds that they are expected to take (None without a calibration)."""
 
     name: str
@@ -43,12 +42,12 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Forecast:
     """All size groups of a tuning file on one device."""
 
     target: Target
     notes: tuple[str, ...]
-    groups: tuple[GroupPlan, ...]
+    groups: tuple[GroupForecast, ...]
 
     @property
     def seconds(self) -> float | None:
@@ -56,14 +55,25 @@ class Plan:
         return sum(known) if known else None
 
 
-def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Plan:
+def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Forecast:
     """Forecast a tuning file. With `calibrate`, one configuration is compiled and timed (seconds on most devices)."""
     file, target = ready(path, max_size, device)
-    return Plan(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
+    return Forecast(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
 
 
-def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) -> GroupPlan:
-    judge, policy = FamilyJudge(phases.problem_type, target), policy_of(file)
+class OneCell(Plan):
+    """Measures one cell."""
+
+    def __init__(self, target: Target, policy: Policy, cell: Cell) -> None:
+        self.target, self.policy, self._cell = target, policy, cell
+        self.measurement: Measurement | None = None
+
+    def carry_out(self, run: Run) -> None:
+        self.measurement = run.measure(self._cell[1].type).again(self._cell, "calibration")
+
+
+def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) -> GroupForecast:
+    judge, policy = ConfigurationOracle(phases.problem_type, target), policy_of(file)
     steps = forecast(phases, judge)
     calibration = _calibrate(phases, judge, policy) if calibrate else None
     processes = policy.compile_processes or target.compute_units if target.shares_the_host else 1
@@ -71,7 +81,7 @@ def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) ->
         _expected(step, _runnable(problems, phases, judge), calibration, policy, processes) if calibration else None
         for step, problems in zip(steps.after, map(_problems, phases.steps), strict=True)
     )
-    return GroupPlan(group_name(phases), phases, steps, seconds)
+    return GroupForecast(group_name(phases), phases, steps, seconds)
 
 
 def _expected(
@@ -97,18 +107,15 @@ def _expected(
     return seconds
 
 
-def _calibrate(phases: Phases, judge: FamilyJudge, policy: Policy) -> Calibration | None:
+def _calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Calibration | None:
     """Measure the first legal configuration on the smallest problem of the file; None when that one does not run."""
     problems = sorted({p for step in phases.steps for p in _problems(step)}, key=judge.work)
     found = next(((c, p) for p in problems for c in _first_configurations(phases) if _legal(judge, c, p)), None)
     if found is None:
         return None
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        with Store.open(folder / "store.sqlite") as store, Bench(judge.target, policy, folder / "cache") as bench:
-            measure = RecordedMeasure(judge, bench, store, policy, Ledger())
-            measurement: Measurement = measure.again(found, "calibration")
-    if not measurement.estimate:
+        measurement = carry_out(OneCell(judge.target, policy, found), Path(scratch)).plan.measurement
+    if measurement is None or not measurement.estimate:
         return None
     cost, flops = measurement.cost, judge.work(found[1])
     return Calibration(cost.compile, cost.verify, flops, flops / measurement.estimate.seconds)
@@ -120,13 +127,13 @@ def _first_configurations(phases: Phases) -> list[Configuration]:
     return [phases.start, *(phases.start | choice for choice in choices)]
 
 
-def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: FamilyJudge) -> tuple[Problem, ...]:
+def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: ConfigurationOracle) -> tuple[Problem, ...]:
     """The problems that some configuration of the file can run: the others cost nothing."""
     configs = [config for config in _first_configurations(phases) if not judge.rejections(config)]
     return tuple(p for p in problems if any(not judge.rejections_for(config, p) for config in configs))
 
 
-def _legal(judge: FamilyJudge, config: Configuration, problem: Problem) -> bool:
+def _legal(judge: ConfigurationOracle, config: Configuration, problem: Problem) -> bool:
     return not judge.rejections(config) and not judge.rejections_for(config, problem)
 
 

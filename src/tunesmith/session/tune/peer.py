@@ -15,9 +15,9 @@ from tunesmith.library import Launched, Library, load
 from tunesmith.library.doors import door_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
+from tunesmith.session.frame.outputs import CACHE
 
 from .compare import Ratio, compare
-from .tuning import CACHE
 
 MOST_SETS = 64
 """Sets of arrays at most: enough to leave a cache even where the arrays are small, without filling memory."""

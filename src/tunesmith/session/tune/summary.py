@@ -7,9 +7,8 @@ from pathlib import Path
 
 from tunesmith.logic import Logic, Sheet, read_csv
 from tunesmith.records import Cost, Outcome, UserError
+from tunesmith.session.frame.outputs import LOGIC, STORE, TABLES
 from tunesmith.store import Failure, Run, StepRecord, Store
-
-from .tuning import LOGIC, STORE, TABLES
 
 
 @dataclass(frozen=True)

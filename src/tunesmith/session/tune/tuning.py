@@ -1,68 +1,25 @@
-"""A tuning run, from a file to library logic. The same call goes on with a run that was stopped."""
+"""The plan of a tuning file: size groups carried through the protocol's steps, their tables, and library logic."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-import tunesmith
-from tunesmith.bench import Bench, Drift
-from tunesmith.bench.faults import reached
-from tunesmith.kernels import KERNELS
-from tunesmith.logic import FinalTable, Logic, Origin, write_logic
-from tunesmith.logic.build import build
-from tunesmith.protocol import Phases, Result, StepResult, TuningFile, run, step_names
-from tunesmith.records import Problem, ProblemType, Solution, Target
+from tunesmith.logic import FinalTable
+from tunesmith.protocol import Decision, Final, Phases, Result, StepResult, TuningFile, run, step_names
+from tunesmith.records import Problem, ProblemType, Target
 from tunesmith.session.frame import events
-from tunesmith.session.frame.drift import Anchor
-from tunesmith.session.frame.health import HealthWatch
-from tunesmith.session.frame.logic_check import watch
-from tunesmith.session.frame.measure import Ledger, RecordedMeasure
-from tunesmith.session.frame.oracle import FamilyJudge
-from tunesmith.session.frame.outputs import group_name, step_record, table_of, write_step
-from tunesmith.session.frame.record import booked, run_start
-from tunesmith.session.stream_k.open import OpenGrids, with_a_grid
-from tunesmith.store import FILE_NAME, RunState, Store
+from tunesmith.session.frame.logic import logic_output
+from tunesmith.session.frame.measure import RecordedMeasure
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .file import policy_of, ready
-
-STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
-"""What lies in a run's folder."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """A size group that is done: its protocol's result and the final table with where it was written.
-
-    There is no `csv` where no lineage came as far as the final.
-    """
-
-    phases: Phases
-    result: Result
-    measure: RecordedMeasure
-    table: FinalTable
-    csv: Path | None
-
-
-@dataclass
-class Outcome:
-    """What a run came to. `failed` counts by outcome and reason what was tried and did not run right, `health` is what
-    was seen of the device meanwhile. `look_at` are sentences about what a person should see; without any, all went
-    well."""
-
-    target: Target
-    folder: Path
-    state: RunState = RunState.FINISHED
-    groups: list[Group] = field(default_factory=list)
-    logic: list[tuple[Path, Logic]] = field(default_factory=list)
-    ledger: Ledger = field(default_factory=Ledger)
-    failed: Counter[str] = field(default_factory=Counter)
-    drift: Drift | None = None
-    seconds: float = 0.0
-    health: dict[str, float] = field(default_factory=dict)
-    look_at: list[str] = field(default_factory=list)
+from .steps import group_name, step_record, table_of, table_output
 
 
 def tune(
@@ -73,7 +30,7 @@ def tune(
     max_size: int | None = None,
     budget_minutes: float | None = None,
     observe: events.Observer = events.nobody,
-) -> Outcome:
+) -> Outcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
 
     Everything goes into `folder`; calling again with the same arguments measures only what is missing there.
@@ -83,141 +40,125 @@ def tune(
     file, target = ready(path, max_size, device)
     for note in file.notes:
         observe(events.Said(note))
-    observe(events.RunBegan(target, sum(len(phases.steps) for phases in file.groups)))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
-    deadline = time.monotonic() + 60 * minutes if minutes else None
-    outcome, health = Outcome(target, folder), HealthWatch(target)
-    # The load of a host that is itself the device is mostly our own: there the anchor tells of others.
-    watched = observe if target.shares_the_host else health.beside(observe)
-    with (
-        Store.open(folder / STORE) as store,
-        booked(outcome, store, run_start(target, path), health) as run_id,
-        Bench(target, policy_of(file), folder / CACHE, watched) as bench,
-    ):
-        _Session(file, outcome, store, run_id, bench, watched, deadline).run()
-    return outcome
+    return carry_out(TuningPlan(path, file, target), folder, budget_minutes=minutes, observe=observe)
 
 
 @dataclass
-class _Session:
-    file: TuningFile
-    outcome: Outcome
-    store: Store
-    run_id: str
-    bench: Bench
-    observe: events.Observer
-    deadline: float | None
+class Group:
+    """A size group: its last step as far as it came, and the protocol's result once it is done."""
 
-    def __post_init__(self) -> None:
-        places = [self.outcome.folder / LOGIC]
-        self.grids = OpenGrids(self.outcome.target, places, lambda sentence: self.observe(events.Said(sentence)))
-
-    def run(self) -> None:
-        anchor = Anchor(self.observe)
-        for phases in self.file.groups:
-            self._group(phases, anchor)
-        anchor.visit()
-        self._drifted(anchor.worst)
-        if failed := self.outcome.failed:
-            said = ", ".join(f"{why} ({count})" for why, count in failed.most_common())
-            self.outcome.look_at.append(f"some did not run right: {said}; `tunesmith show` gives examples")
-        self._write_logic()
-
-    def _group(self, phases: Phases, anchor: Anchor) -> None:
-        self.observe(events.GroupBegan(phases.problem_type, phases.group))
-        judge = FamilyJudge(phases.problem_type, self.outcome.target, self.grids)
-        measure = RecordedMeasure(
-            judge, self.bench, self.store, policy_of(self.file), self.outcome.ledger, self.observe, self.deadline
-        )
-        steps = _Steps(self, phases, measure, anchor)
-        result = run(phases, measure, judge, steps.ended)
-        self._look_at(phases, result)
-        table = table_of(result.steps[-1], measure)
-        self.outcome.groups.append(Group(phases, result, measure, table, steps.csv))
-
-    def _look_at(self, phases: Phases, result: Result) -> None:
-        look_at = self.outcome.look_at
-        look_at += [
-            f"{group_name(phases)}: a lineage was dropped in {one.step}: {one.rejection}" for one in result.dropped
-        ]
-        final = result.steps[-1].step
-        missing = [str(problem) for problem in getattr(final, "problems", ()) if problem not in result.decisions]
-        if missing:
-            look_at.append(f"{group_name(phases)}: nothing ran right on {len(missing)} sizes: {', '.join(missing[:5])}")
-
-    def _drifted(self, drift: Drift | None) -> None:
-        self.outcome.drift = drift
-        if drift and drift.alarm:
-            self.outcome.look_at.append(f"the anchor drifted to {drift.ratio:.2f} of its first time during the run")
-
-    def _write_logic(self) -> None:
-        by_type: dict[ProblemType, list[Group]] = defaultdict(list)
-        for group in self.outcome.groups:
-            if group.result.decisions:
-                by_type[group.phases.problem_type].append(group)
-        for problem_type, groups in by_type.items():
-            logic = _logic(self.outcome.target, groups)
-            path = self.outcome.folder / LOGIC / self.file.logic.file_name(problem_type.name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            reached("writing")
-            write_logic(logic.document, path)
-            self.outcome.logic.append((path, Logic.load(path)))
-        self.outcome.look_at += watch([path for path, _ in self.outcome.logic], self.outcome.folder / CACHE)
+    phases: Phases
+    measure: RecordedMeasure
+    last: StepResult | None = None
+    result: Result | None = None
 
     @property
-    def _tables(self) -> Path:
-        return self.outcome.folder / TABLES
+    def decisions(self) -> Mapping[Problem, Decision]:
+        """The winner of each size that is decided."""
+        return self.last.decisions if self.last else {}
+
+    @property
+    def table(self) -> FinalTable | None:
+        """The sizes that are decided (of a group that is done, all) by the final's solutions; None where none ran."""
+        if self.last is None or not self.last.trials:
+            return None
+        return table_of(self.last, self.measure, None if self.result else list(self.decisions))
+
+    @property
+    def undecided(self) -> int:
+        """Sizes of the final that are still to be decided."""
+        return 0 if self.result else len(_sizes(self.phases)) - len(self.decisions)
+
+
+class TuningPlan(Plan):
+    """`groups` are those that were begun; `csv` has the final table of each."""
+
+    def __init__(self, path: Path, file: TuningFile, target: Target) -> None:
+        self.file, self.target, self.policy = path, target, policy_of(file)
+        self.steps = sum(len(phases.steps) for phases in file.groups)
+        self.groups: list[Group] = []
+        self._tuning = file
+
+    def carry_out(self, run_: Run) -> None:
+        for phases in self._tuning.groups:
+            run_.observe(events.GroupBegan(phases.problem_type, phases.group))
+            group = Group(phases, run_.measure(phases.problem_type))
+            self.groups.append(group)
+            steps = _Steps(run_, group)
+            group.result = run(phases, group.measure, group.measure.oracle, steps.ended, steps.decided)
+            run_.decided()
+
+    @property
+    def unfinished(self) -> str:
+        begun = sum(group.undecided for group in self.groups)
+        rest = sum(len(_sizes(phases)) for phases in self._tuning.groups[len(self.groups) :])
+        total = sum(len(_sizes(phases)) for phases in self._tuning.groups)
+        return f"{total - begun - rest} of {total} sizes are decided" if begun + rest else ""
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        tables = [(group, table) for group in self.groups if (table := group.table) and table.problems]
+        by_type: dict[ProblemType, list[tuple[Group, FinalTable]]] = defaultdict(list)
+        for group, table in tables:
+            assert group.last is not None
+            yield table_output(group.phases, group.last, table)
+            if group.decisions:
+                by_type[group.phases.problem_type].append((group, table))
+        for kind, decided in by_type.items():
+            winners = {
+                problem: group.measure.oracle.solution(decision.winner)
+                for group, _ in decided
+                for problem, decision in group.decisions.items()
+            }
+            name = self._tuning.logic.file_name(kind.name)
+            yield logic_output(run, name, kind, winners, [table for _, table in decided])
+
+    def remarks(self) -> Iterator[str]:
+        for group in self.groups:
+            if group.result is None:
+                continue
+            name = group_name(group.phases)
+            for dropped in group.result.dropped:
+                yield f"{name}: a lineage was dropped in {dropped.step}: {dropped.rejection}"
+            if missing := [str(problem) for problem in _sizes(group.phases) if problem not in group.decisions]:
+                yield f"{name}: nothing ran right on {len(missing)} sizes: {', '.join(missing[:5])}"
 
 
 @dataclass
 class _Steps:
-    """Follows one size group's steps: tells the observer, writes the CSV and the record of each as it ends.
+    """Follows one size group's steps: tells the observer, has each step's table written and recorded as it ends."""
 
-    `csv` is what the last step wrote.
-    """
-
-    session: _Session
-    phases: Phases
-    measure: RecordedMeasure
-    anchor: Anchor
+    run: Run
+    group: Group
 
     def __post_init__(self) -> None:
-        self.csv: Path | None = None
-        self._names = step_names(self.phases)
+        self._names = step_names(self.group.phases)
         self._number = 0
         self._next()
 
+    def decided(self, result: StepResult) -> None:
+        """The final as far as it came."""
+        self.group.last = result
+        self.run.decided()
+
     def ended(self, result: StepResult) -> None:
+        phases, measure = self.group.phases, self.group.measure
         seconds = time.monotonic() - self._began
         self._number += 1
-        session = self.session
-        self.csv = write_step(session._tables, self.phases, result, self.measure)
-        record = step_record(self.phases, self._number, result, self.measure, seconds)
-        session.store.record_step(session.run_id, record)
-        session.outcome.failed.update(record.failed)
-        session.observe(events.StepEnded(result, seconds))
-        self.anchor.after_step(result, self.measure)
+        self.group.last = result if self._number == len(phases.steps) else None
+        if result.trials and self.group.last is None:
+            self.run.write(table_output(phases, result, table_of(result, measure)))
+        self.run.record_step(step_record(phases, self._number, result, measure, seconds))
+        self.run.observe(events.StepEnded(result, seconds))
+        self.run.anchor.ran(measure, result.table.cells)
         self._next()
 
     def _next(self) -> None:
         self._began = time.monotonic()
-        self.measure.purpose = "".join(self._names[self._number : self._number + 1])
+        self.group.measure.purpose = "".join(self._names[self._number : self._number + 1])
 
 
-def _logic(target: Target, groups: list[Group]) -> Logic:
-    """The logic of one problem type from all its size groups; a later group's winner of a size stands."""
-    winners = {
-        problem: group.measure.judge.solution(decision.winner)
-        for group in groups
-        for problem, decision in group.result.decisions.items()
-    }
-    toolchains = {group.measure.toolchain(config) for group in groups for config in group.result.survivors}
-    origin = Origin.of(
-        target, "; ".join(sorted(toolchains)), tunesmith.__version__, time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    )
-
-    def runs_anywhere(solution: Solution) -> bool:
-        tiny = Problem(solution.type, (1,) * len(solution.type.indices), scalars=next(iter(winners)).scalars)
-        return not any(KERNELS[solution.kernel].rejections_for(with_a_grid(solution.configuration), tiny, target))
-
-    return build([group.table for group in groups], origin, winners=winners, general=runs_anywhere)
+def _sizes(phases: Phases) -> tuple[Problem, ...]:
+    """The sizes that the group's final decides."""
+    last = phases.steps[-1] if phases.steps else None
+    return last.problems if isinstance(last, Final) else ()

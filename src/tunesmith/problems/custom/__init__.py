@@ -1,0 +1,16 @@
+"""The user's own computation: a description, its sources and its reference, all held by the problem type itself."""
+
+from ._texts import description_of
+from .description import FLOATS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
+from .operation import CustomOperation, sizes_of
+
+__all__ = [
+    "FLOATS",
+    "ArrayArgument",
+    "CustomOperation",
+    "Description",
+    "LocalMemoryArgument",
+    "ValueArgument",
+    "description_of",
+    "sizes_of",
+]

@@ -1,0 +1,335 @@
+"""The user's own kernel, as its YAML file describes it. `docs/custom-kernels.md` explains the keys to the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tunesmith.problems._yaml import Node, parse_yaml
+from tunesmith.records import UserError, Value
+from tunesmith.spaces.expressions import Expression
+
+TextOf = Callable[[str, str, str], str]
+"""The text of a file that a description names: its part (a language, or Reference), its name, and where it is named."""
+
+LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize")
+"""What constraints and launches may name beside sizes and parameters: properties of the device."""
+
+RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
+"""What no size, parameter or argument may be called: in a tuning file the last three mean something else."""
+
+LANGUAGES = ("OpenCL", "CUDA")
+FLOATS = ("float16", "float32", "float64")
+DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+_NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "WorkGroup", "Grid", "Reference", "Flops")
+_OPTIONAL = ("Language", "Parameters", "Constraints", "LocalMemory", "Tolerance", "Bytes", "Options")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedParameter:
+    """A name that the source sees as a macro, and its values."""
+
+    name: str
+    values: tuple[Value, ...]
+    default: Value
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a configuration must fulfil, and the name under which those that do not are counted."""
+
+    require: Expression
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """A dense array in row-major order. `low` and `high` bound its random contents, where the user says so."""
+
+    name: str
+    dtype: str
+    shape: tuple[Expression, ...]
+    role: Literal["in", "out", "inout"]
+    low: Expression | None = None
+    high: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueArgument:
+    """A number passed by value."""
+
+    name: str
+    dtype: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMemoryArgument:
+    """A pointer to local memory, with its size in bytes."""
+
+    name: str
+    size: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The kernel's text in one language, with words for that compiler's command line."""
+
+    text: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Description:
+    """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
+
+    `path` is absolute where this process read the file; else it is the file's plain name, and only messages use it.
+    `sources` holds one for each of its languages; `reference` says `file.py:function`.
+    """
+
+    path: Path
+    name: str
+    sources: Mapping[str, Source]
+    reference: Node
+    reference_text: str
+    entry: str
+    sizes: tuple[str, ...]
+    parameters: tuple[DescribedParameter, ...]
+    constraints: tuple[Constraint, ...]
+    arguments: tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]
+    work_group: tuple[Expression, ...]
+    grid: tuple[Expression, ...]
+    in_items: bool
+    local_memory: Expression | None
+    tolerance: Expression | None
+    flops: Expression
+    bytes: Expression | None
+
+    @property
+    def arrays(self) -> tuple[ArrayArgument, ...]:
+        return tuple(argument for argument in self.arguments if isinstance(argument, ArrayArgument))
+
+    @property
+    def reference_file(self) -> Path:
+        return self.path.parent / self.reference.word("Reference").rpartition(":")[0]
+
+    @property
+    def reference_function(self) -> str:
+        return self.reference.word("Reference").rpartition(":")[2]
+
+
+def describe(path: Path, text: str, text_of: TextOf) -> Description:
+    """What a description says; raises UserError with the line of `path` that holds whatever is wrong with it."""
+    fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
+    sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
+    parameters = _parameters(fields.get("Parameters"))
+    known_to_launch = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
+    _refuse_twice(fields["Sizes"], known_to_launch)
+    if not sizes:
+        raise fields["Sizes"].wrong("Sizes is empty", "name at least one size")
+    grid = fields["Grid"].mapping("Grid")
+    unit = next(iter(grid), "")
+    if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
+        raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
+    arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
+    reference = _reference(fields["Reference"])
+    description = Description(
+        path=path,
+        name=_new_name(fields["Name"], "Name"),
+        sources=_sources(fields, text_of),
+        reference=reference,
+        reference_text=text_of("Reference", reference.word("Reference").rpartition(":")[0], reference.place),
+        entry=_new_name(fields["Entry"], "Entry"),
+        sizes=sizes,
+        parameters=parameters,
+        constraints=_constraints(fields.get("Constraints"), known_to_launch),
+        arguments=arguments,
+        work_group=_extents(fields["WorkGroup"], "WorkGroup", known_to_launch),
+        grid=_extents(grid[unit], f"Grid.{unit}", known_to_launch),
+        in_items=unit == "WorkItems",
+        local_memory=_optional(fields.get("LocalMemory"), known_to_launch),
+        tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
+        flops=_amount(fields["Flops"], sizes),
+        bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
+    )
+    _check_outputs(description, fields["Arguments"])
+    return description
+
+
+def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
+    """What `Source` names, by language: one file, in the `Language` given, or a mapping of languages to files."""
+    named = fields["Source"]
+    if isinstance(named.content, dict):
+        if "Language" in fields:
+            raise fields["Language"].wrong("Source says which languages there are", "leave Language out")
+        files = named.fields("Source", (), LANGUAGES)
+        if not files:
+            raise named.wrong("Source names no file", f"give one for each language: {', '.join(LANGUAGES)}")
+    else:
+        language = fields["Language"].word("Language") if "Language" in fields else LANGUAGES[0]
+        if language not in LANGUAGES:
+            remedy = f"write the kernel in {' or '.join(LANGUAGES)}"
+            raise fields["Language"].wrong(f"Language: {language} is not supported", remedy)
+        files = {language: named}
+    options = _options(fields.get("Options"), tuple(files))
+    return {
+        language: Source(text_of(language, file.word("Source"), file.place), options[language])
+        for language, file in files.items()
+    }
+
+
+def _options(entry: Node | None, languages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """One list for every language's compiler, or a list for each."""
+    if entry is None:
+        return dict.fromkeys(languages, ())
+    if not isinstance(entry.content, dict):
+        return dict.fromkeys(languages, _words(entry))
+    given = entry.fields("Options", (), languages)
+    return {language: _words(given[language]) if language in given else () for language in languages}
+
+
+def _words(entry: Node) -> tuple[str, ...]:
+    return tuple(option.word("Options") for option in entry.sequence("Options"))
+
+
+def _check_outputs(description: Description, place: Node) -> None:
+    outputs = [array for array in description.arrays if array.role != "in"]
+    if not outputs:
+        raise place.wrong("no argument is an output", "give one of them Role: out or inout")
+    if description.tolerance is None and any(array.dtype in FLOATS for array in outputs):
+        raise UserError(
+            place.place,
+            "an output holds floating-point numbers, but there is no Tolerance",
+            "give the number of roundings on the way to one element, such as Tolerance: 5",
+        )
+
+
+def _parameters(entry: Node | None) -> tuple[DescribedParameter, ...]:
+    if entry is None:
+        return ()
+    given = entry.mapping("Parameters")
+    return tuple(_parameter(_identifier(name, entry.at(name), "a parameter"), given[name]) for name in given)
+
+
+def _parameter(name: str, entry: Node) -> DescribedParameter:
+    fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
+    values = tuple(item.plain(name) for item in fields["Values"].sequence(f"{name}.Values"))
+    for value in values:
+        if isinstance(value, tuple) or (isinstance(value, str) and not _IDENTIFIER.match(value)):
+            raise entry.wrong(f"{name} cannot be {value!r}", "a macro holds a number, true or false, or one word")
+    if not values:
+        raise entry.wrong(f"{name} has no values", "list at least one")
+    default = fields["Default"].plain(name) if "Default" in fields else values[0]
+    if default not in values:
+        raise fields["Default"].wrong(f"{name}: the default {default!r} is not among its values", "list it, too")
+    return DescribedParameter(name, values, default, fields["Doc"].word("Doc") if "Doc" in fields else "")
+
+
+def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:
+    constraints = []
+    for given in entry.sequence("Constraints") if entry else []:
+        fields = given.fields("a constraint", ("Require", "Reason"))
+        constraints.append(Constraint(_expression(fields["Require"], names), fields["Reason"].word("Reason")))
+    return tuple(constraints)
+
+
+def _arguments(
+    entry: Node, sizes: tuple[str, ...], known: tuple[str, ...]
+) -> tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]:
+    arguments: list[ArrayArgument | ValueArgument | LocalMemoryArgument] = []
+    for given in entry.sequence("Arguments"):
+        pairs = given.mapping("an argument")
+        if "Shape" in pairs:
+            arguments.append(_array(given, sizes))
+        elif "LocalBytes" in pairs:
+            fields = given.fields("an argument in local memory", ("Name", "LocalBytes"))
+            arguments.append(
+                LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], known))
+            )
+        else:
+            fields = given.fields("an argument", ("Name", "DataType", "Value"))
+            value = _expression(fields["Value"], known)
+            arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
+    _refuse_twice(entry, [argument.name for argument in arguments])
+    return tuple(arguments)
+
+
+def _array(entry: Node, sizes: tuple[str, ...]) -> ArrayArgument:
+    fields = entry.fields("an array", ("Name", "DataType", "Shape", "Role"), ("Range",))
+    role = fields["Role"].word("Role")
+    if role not in ("in", "out", "inout"):
+        raise fields["Role"].wrong(f"Role cannot be {role}", "give in, out or inout")
+    shape = tuple(_expression(item, sizes) for item in fields["Shape"].sequence("Shape"))
+    bounds: list[Expression] = []
+    if "Range" in fields:
+        bounds = [_expression(item, sizes) for item in fields["Range"].sequence("Range")]
+        if len(bounds) != 2:
+            raise fields["Range"].wrong("Range has not two entries", "give [low, high]; high is not drawn itself")
+    name, dtype = _new_name(fields["Name"], "Name"), _data_type(fields["DataType"])
+    return ArrayArgument(name, dtype, shape, role, *bounds)  # type: ignore[arg-type]  # one of three words, by the check
+
+
+def _extents(entry: Node, what: str, names: Iterable[str]) -> tuple[Expression, ...]:
+    items = entry.sequence(what)
+    if not 1 <= len(items) <= 3:
+        raise entry.wrong(f"{what} has {len(items)} dimensions", "give one, two or three, the fastest first")
+    return tuple(_expression(item, names) for item in items)
+
+
+def _optional(entry: Node | None, names: Iterable[str]) -> Expression | None:
+    return _expression(entry, names) if entry else None
+
+
+def _amount(entry: Node, names: Iterable[str]) -> Expression:
+    """An expression for what cannot be negative; one without names is known to be right already."""
+    expression = _expression(entry, names)
+    if not expression.names:
+        expression.number({}, least=0)
+    return expression
+
+
+def _expression(entry: Node, names: Iterable[str]) -> Expression:
+    expression = Expression.parse(entry.plain("an expression"), entry.place)
+    if unknown := sorted(expression.names - set(names)):
+        raise entry.wrong(f"{expression.text!r} names {', '.join(unknown)}", f"here may stand {', '.join(names)}")
+    return expression
+
+
+def _data_type(entry: Node) -> str:
+    dtype = entry.word("DataType")
+    if dtype not in DATA_TYPES:
+        raise entry.wrong(f"DataType cannot be {dtype}", f"give one of {', '.join(DATA_TYPES)}")
+    return dtype
+
+
+def _reference(entry: Node) -> Node:
+    name = entry.word("Reference")
+    file, colon, function = name.rpartition(":")
+    if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
+        raise entry.wrong(f"Reference cannot be {name}", "name a Python function: file.py:function")
+    return entry
+
+
+def _new_name(entry: Node, what: str) -> str:
+    return _identifier(entry.word(what), entry.place, what)
+
+
+def _identifier(name: str, place: str, what: str) -> str:
+    if not _IDENTIFIER.match(name) or name in RESERVED:
+        remedy = f"use letters, digits and _, and none of {', '.join(RESERVED)}"
+        raise UserError(place, f"{what} cannot be called {name!r}", remedy)
+    return name
+
+
+def _refuse_twice(entry: Node, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise entry.wrong(f"{name} names two things", "give each a name of its own")
+        seen.add(name)

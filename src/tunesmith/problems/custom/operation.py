@@ -1,0 +1,154 @@
+"""What a description says about sizes, arrays and the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._keys import unknown_key
+from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
+
+from ._reference import call_reference
+from ._texts import description_of, former_types, read_type
+from .description import FLOATS, ArrayArgument
+
+_SMALL = 64
+
+
+class CustomOperation(Operation):
+    """A type holds the texts of the description, its sources and its reference, with their digest.
+
+    So neither a worker process nor a logic that is shipped needs a file, nothing measured before a change is taken for
+    what holds after it, and a run goes on with the texts that it began with.
+    """
+
+    name = "Custom"
+
+    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+        for name in fields:
+            if name not in ("OperationType", "Kernel"):
+                raise unknown_key(place(name), name, ("OperationType", "Kernel"), "the ProblemType of a custom kernel")
+        named = fields.get("Kernel")
+        if not isinstance(named, str) or "\0" in named:
+            raise UserError(place("Kernel"), "no Kernel is named", "give the file that describes it: Kernel: my.yaml")
+        return read_type(self.name, (folder / named).resolve(), place("Kernel"))
+
+    def validate(self, problem_type: ProblemType) -> None:
+        description_of(problem_type)
+
+    def former(self, problem: Problem) -> tuple[Problem, ...]:
+        return tuple(replace(problem, type=kind) for kind in former_types(problem.type))
+
+    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
+        return problem_type.indices
+
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Those that are a plain name in the description."""
+        return {
+            array.name: tuple(extent.text if extent.text in problem_type.indices else "" for extent in array.shape)
+            for array in description_of(problem_type).arrays
+        }
+
+    def operands(self, problem: Problem) -> tuple[Operand, ...]:
+        """Dense arrays in row-major order."""
+        sizes = sizes_of(problem)
+        return tuple(_operand(array, sizes) for array in description_of(problem.type).arrays)
+
+    def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
+        """Floats of magnitude in [0.5, 1) with random signs, whole numbers in [1, 100); or within the array's Range."""
+        sizes = sizes_of(problem)
+        return {
+            array.name: _contents(array, sizes, random)
+            for array in description_of(problem.type).arrays
+            if array.role != "out"
+        }
+
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        """What the user's function says.
+
+        |out - value| <= Tolerance u magnitude, u being half the spacing of the output's numbers at 1. The function
+        returns the magnitude (the same computation on absolute values) where terms may cancel; else it is |value|.
+        Whole numbers must be exact, in 64 bits too. Raises UserError for a function that does not do what it should.
+        """
+        description, sizes = description_of(problem.type), sizes_of(problem)
+        outputs = {array.name: array for array in description.arrays if array.role != "in"}
+        shapes = {array.name: _shape(array, sizes) for array in description.arrays}
+        given = {name: _seen_by_reference(storage, shapes[name]) for name, storage in inputs.items()}
+        results = call_reference(description, sizes, given, {name: shapes[name] for name in outputs})
+        tolerance = description.tolerance.number(sizes, least=0) if description.tolerance else 0.0
+        return {
+            name: Expected((...,), value, tolerance * _unit_roundoff(outputs[name].dtype) * magnitude)
+            for name, (value, magnitude) in results.items()
+        }
+
+    def checks(self, problem: Problem) -> tuple[Problem, ...]:
+        return (problem,)
+
+    def small(self, problem: Problem) -> Problem:
+        """Sizes of at most 64, but for those that a constraint names: they may not be what it requires any more."""
+        constraints = description_of(problem.type).constraints
+        kept = {name for constraint in constraints for name in constraint.require.names}
+        sizes = (
+            size if name in kept else min(size, _SMALL)
+            for name, size in zip(problem.type.indices, problem.sizes, strict=True)
+        )
+        return replace(problem, sizes=tuple(sizes))
+
+    def flops(self, problem: Problem) -> float:
+        return description_of(problem.type).flops.number(sizes_of(problem), least=0)
+
+    def bytes(self, problem: Problem) -> float:
+        """As described, else each array once for every direction in which it travels."""
+        described = description_of(problem.type).bytes
+        if described:
+            return described.number(sizes_of(problem), least=0)
+        return float(
+            sum(
+                operand.storage_elements * np.dtype(operand.dtype).itemsize * (2 if operand.role == "inout" else 1)
+                for operand in self.operands(problem)
+            )
+        )
+
+
+def sizes_of(problem: Problem) -> dict[str, Value]:
+    return dict(zip(problem.type.indices, problem.sizes, strict=True))
+
+
+def _shape(array: ArrayArgument, sizes: Mapping[str, Value]) -> tuple[int, ...]:
+    return tuple(extent.integer(sizes) for extent in array.shape)
+
+
+def _operand(array: ArrayArgument, sizes: Mapping[str, Value]) -> Operand:
+    shape = _shape(array, sizes)
+    strides = [1]
+    for extent in shape[:0:-1]:
+        strides.append(strides[-1] * extent)
+    return Operand(array.name, array.dtype, shape, tuple(strides[::-1][: len(shape)]), array.role)
+
+
+def _contents(array: ArrayArgument, sizes: Mapping[str, Value], random: np.random.Generator) -> Array:
+    count, is_float = _operand(array, sizes).storage_elements, array.dtype in FLOATS
+    if array.low is not None and array.high is not None:
+        low, high = array.low.number(sizes), array.high.number(sizes)
+        if not low < high:
+            raise UserError(array.low.place, f"the Range of {array.name} is empty: {low} to {high}", "give low < high")
+        drawn = random.uniform(low, high, count) if is_float else random.integers(int(low), int(high), count)
+    elif is_float:
+        drawn = random.uniform(0.5, 1.0, count) * random.choice((-1.0, 1.0), count)
+    else:
+        drawn = random.integers(1, 100, count)
+    return drawn.astype(array.dtype)
+
+
+def _seen_by_reference(storage: Array, shape: tuple[int, ...]) -> Array:
+    """In float64 where it holds floats; a copy, so that no reference can change what the kernel gets."""
+    logical = storage.reshape(shape)
+    return logical.astype(np.float64) if storage.dtype.kind == "f" else logical.copy()
+
+
+def _unit_roundoff(dtype: str) -> float:
+    return float(np.finfo(dtype).eps) / 2 if dtype in FLOATS else 0.0

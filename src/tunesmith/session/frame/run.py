@@ -1,0 +1,195 @@
+"""One command's work in one folder: a plan is carried out, and whatever ends it, all that was decided is written."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tunesmith.bench import Bench, Policy
+from tunesmith.bench.faults import reached
+from tunesmith.models.stream_k_open import OpenGrids
+from tunesmith.records import ProblemType, Target, UserError
+from tunesmith.store import RunState, StepRecord, Store
+
+from . import events
+from .drift import Anchor
+from .health import HealthWatch
+from .logic_check import watch
+from .measure import OutOfBudgetError, RecordedMeasure
+from .oracle import ConfigurationOracle
+from .outputs import CACHE, LOGIC, STORE, Output, write_output
+from .record import Outcome, recorded
+
+WRITING_SHARE = 0.05
+"""Of a run's time that writing what is decided so far may take."""
+
+
+class Plan(ABC):
+    """What a command hands to a run: which cells are measured in which order, how winners are settled, what is written.
+
+    A plan opens nothing, times nothing and writes nothing itself: it asks the run. It keeps what it decided, so that
+    `outputs` can be asked for whenever the run ends.
+    """
+
+    target: Target
+    policy: Policy
+    file: Path | None = None
+    """What describes the work, for the store's record of the run."""
+    steps: int = 1
+    """Measuring steps, for the display."""
+
+    @abstractmethod
+    def carry_out(self, run: Run) -> None:
+        """Measure and decide; tell the run of each decision. What the run raises is passed on."""
+
+    @property
+    def unfinished(self) -> str:
+        """What is still undecided, in words; empty when everything is decided."""
+        return ""
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        """The files that say all that is decided so far, marked where they are unfinished; none without a decision."""
+        yield from ()
+
+    def remarks(self) -> Iterator[str]:
+        """Sentences about what a person should look at, in the end."""
+        yield from ()
+
+
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+def carry_out(
+    plan: PlanT, folder: Path, *, budget_minutes: float | None = None, observe: events.Observer = events.nobody
+) -> Outcome[PlanT]:
+    """Carry out a plan; everything goes into `folder`, and the same call goes on with a run that was stopped.
+
+    `budget_minutes` end the run when they are spent. Raises UserError and KeyboardInterrupt, after what was decided is
+    written.
+    """
+    outcome = Outcome(plan, plan.target, folder)
+    health = HealthWatch(plan.target)
+    # The load of a host that is itself the device is mostly our own: there the anchor tells of others.
+    watched = observe if plan.target.shares_the_host else health.beside(observe)
+    deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
+    observe(events.RunBegan(plan.target, plan.steps))
+    with Store.open(folder / STORE) as store, recorded(outcome, store, plan.file) as number, ExitStack() as opened:
+        run = Run(outcome, store, number, events.Batches(watched), deadline, opened)
+        try:
+            try:
+                plan.carry_out(run)
+            except OutOfBudgetError:
+                outcome.state = RunState.INTERRUPTED
+                outcome.look_at.append("the budget is spent; the same command with more goes on")
+            run.close()
+        except BaseException:
+            # The caller has to hear of what ended the run, not of what stands in the way of writing too.
+            with suppress(UserError):
+                run.write_decided()
+            raise
+        finally:
+            outcome.drift, outcome.health = run.anchor.worst, health.facts()
+            outcome.look_at += [*plan.remarks(), *run.remarks(), *health.sentences()]
+    return outcome
+
+
+@dataclass
+class Run:
+    """What a plan may ask for while it is carried out. `number` is the run's in the store."""
+
+    outcome: Outcome[Any]
+    store: Store
+    number: str
+    observe: events.Batches
+    deadline: float | None
+    opened: ExitStack
+    _benches: dict[Target, Bench] = field(default_factory=dict)
+    _measures: dict[tuple[ProblemType, Target], RecordedMeasure] = field(default_factory=dict)
+    _write_from: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.plan: Plan = self.outcome.plan
+        self.anchor = Anchor(self.observe)
+        self.grids = OpenGrids(self.outcome.target, [self.outcome.folder / LOGIC], self.say)
+
+    def measure(self, kind: ProblemType, target: Target | None = None) -> RecordedMeasure:
+        """Measures problems of a type; `target` is another way to the same device, where it is not the plan's."""
+        where = target or self.outcome.target
+        if (kind, where) not in self._measures:
+            self._measures[kind, where] = RecordedMeasure(
+                ConfigurationOracle(kind, where, self.grids),
+                self.bench(where),
+                self.store,
+                self.plan.policy,
+                self.outcome.ledger,
+                self.observe,
+                self.deadline,
+            )
+        return self._measures[kind, where]
+
+    def bench(self, target: Target) -> Bench:
+        """The run's bench on a device; it is closed with the run."""
+        if target not in self._benches:
+            bench = Bench(target, self.plan.policy, self.outcome.folder / CACHE, self.observe)
+            self._benches[target] = self.opened.enter_context(bench)
+        return self._benches[target]
+
+    def say(self, sentence: str) -> None:
+        self.observe(events.Said(sentence))
+
+    @contextmanager
+    def batch(self, purpose: str, cells: int) -> Iterator[None]:
+        """Within it, whatever is measured counts as one batch of so many cells."""
+        with self.observe.together(events.BatchBegan(purpose, cells, 0)):
+            yield
+
+    def record_step(self, step: StepRecord) -> None:
+        """For `tunesmith show`."""
+        self.store.record_step(self.number, step)
+
+    def write(self, output: Output) -> tuple[Path, ...]:
+        """Write one file at once."""
+        return write_output(output, self.outcome.folder)
+
+    def decided(self) -> None:
+        """Something more is decided: write what there is, unless writing would take too large a share of the time."""
+        began = time.monotonic()
+        if began >= self._write_from:
+            self.write_decided()
+            self._write_from = time.monotonic() + (time.monotonic() - began) / WRITING_SHARE
+        reached("decided")
+
+    def write_decided(self) -> None:
+        """Write the files that say what is decided."""
+        outcome = self.outcome
+        outcome.written, outcome.logic = [], []
+        for output in self.plan.outputs(self):
+            paths = self.write(output)
+            outcome.written += paths
+            outcome.logic += paths if output.is_logic else ()
+
+    def close(self) -> None:
+        """Nothing more will be decided: write it, then look whether the machine has changed, and launch the logic."""
+        self.write_decided()
+        for measure in self._measures.values():
+            measure.deadline = None  # the budget was for deciding
+        reached("closing")
+        self.anchor.visit()
+        self.outcome.look_at += watch(self.outcome.logic, self.outcome.folder / CACHE)
+
+    def remarks(self) -> Iterator[str]:
+        """What is to be said of every run."""
+        if self.plan.unfinished and not self.outcome.written:
+            yield "nothing is decided yet, so no results are written"
+        elif self.plan.unfinished:
+            yield f"the results are unfinished: {self.plan.unfinished}"
+        if (drift := self.anchor.worst) and drift.alarm:
+            yield f"the anchor drifted to {drift.ratio:.2f} of its first time during the run"
+        if failed := self.outcome.failed:
+            reasons = ", ".join(f"{why} ({count})" for why, count in failed.most_common())
+            yield f"some did not run right: {reasons}; `tunesmith show` on the folder gives examples"

@@ -1,0 +1,134 @@
+"""The plan of tuning GEMM with portBLAS's parameters: each transposition by itself, its logic, and a C++ header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import tunesmith
+from tunesmith.formats.portblas_backend import Size, header
+from tunesmith.formats.portblas_results import combination_of
+from tunesmith.logic import FinalTable, Logic, logic_files, write_atomically
+from tunesmith.problems.gemm import Gemm, is_interleaved
+from tunesmith.records import Target, architecture_name
+from tunesmith.session.frame import events
+from tunesmith.session.frame.logic import is_for, logic_output, measured, rows_of
+from tunesmith.session.frame.measure import OutOfBudgetError
+from tunesmith.session.frame.outputs import LOGIC, Output
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.run import Plan, Run, carry_out
+
+from .rows import Tuned
+from .task import PortBlasTask
+from .transposition import VENDOR, Transposition
+
+HEADER = "portblas_backend.hpp"
+RESULTS = "results"
+
+
+def tune_portblas(
+    task: PortBlasTask,
+    folder: Path,
+    *,
+    device: str | None = None,
+    budget_minutes: float | None = None,
+    observe: events.Observer = events.nobody,
+) -> Outcome[PortBlasPlan]:
+    """Measure, choose, and write logic and header; everything goes into `folder`, and the same call goes on with a
+    stopped run.
+
+    Raises UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
+    """
+    task.check()
+    plan = PortBlasPlan(task, task.target(device))
+    return carry_out(plan, folder, budget_minutes=budget_minutes, observe=observe)
+
+
+class PortBlasPlan(Plan):
+    """`tuned` has every transposition, also those that a spent budget left out, as far as anything is known of them."""
+
+    def __init__(self, task: PortBlasTask, target: Target) -> None:
+        self.task, self.target, self.policy = task, target, task.policy
+        self.config, candidates = task.candidates(target)
+        self.file, self._listed = self.config.path, tuple(candidates)
+        self.tuned: list[Tuned] = []
+        self._settled = 0
+
+    def carry_out(self, run: Run) -> None:
+        for note in self.config.notes:
+            run.say(note)
+        spent: OutOfBudgetError | None = None
+        for name in self.task.names:
+            transposition = Transposition(name, self.task, self._listed, run)
+            try:
+                if spent is None:
+                    transposition.measure()
+                    self._settled += 1
+            except OutOfBudgetError as error:
+                spent = error
+            finally:
+                self.tuned.append(transposition.tuned())
+            run.decided()
+        if spent:
+            raise spent
+
+    @property
+    def unfinished(self) -> str:
+        count = len(self.task.names)
+        return f"{self._settled} of {count} transpositions are decided" if self._settled < count else ""
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        """Logic of every type that is decided, with all sizes that the folder knows; what the original prints; and the
+        header, from all logic of this device in the folder.
+
+        The system BLAS is in a logic only if the task lets it win.
+        """
+        left_out = () if self.task.vendor else (VENDOR,)
+        for one in self.tuned:
+            if one.winner:
+                kind = one.problem.type
+                name = f"{self.target.api}_{architecture_name(self.target.architecture)}_{kind.name}.yaml"
+                yield logic_output(run, name, kind, {one.problem: one.winner.solution}, left_out=left_out)
+        for one in self.tuned:
+            text = f"{one.listing(self.target.name)}\n"
+            path = Path(RESULTS) / f"{one.problem.type.name}_{one.problem}.txt"
+            yield Output(path, partial(write_atomically, text=text))
+        folder = run.outcome.folder / LOGIC
+        logics = [Logic.load(path) for path in logic_files(folder)] if folder.is_dir() else []
+        here = [logic for logic in logics if is_for(logic.document, self.target)]
+        tables = [measured(run, logic.document.problem_type, left_out) for logic in here]
+        if sizes := [size for logic, table in zip(here, tables, strict=True) for size in _sizes(logic, table)]:
+            text = header(sizes, self.target.name, tunesmith.__version__)
+            yield Output(Path(HEADER), partial(write_atomically, text=text))
+
+    def remarks(self) -> Iterator[str]:
+        for one in self.tuned[: self._settled]:
+            if one.winner is None:
+                yield f"{one.name}: nothing ran"
+
+
+def _sizes(logic: Logic, table: FinalTable) -> Iterator[Size]:
+    """For each size its winner, or the fastest of portBLAS's kernels where another family won."""
+    kind, chosen = logic.document.problem_type, rows_of(logic.document)
+    ours = [solution for solution in table.solutions if combination_of(solution.configuration)]
+    for problem, flops in table:
+        times = {solution: time for solution in ours if (time := table.time(problem, solution))}
+        if (problem.sizes, ()) not in chosen or not times:
+            continue
+        solution = chosen[problem.sizes, ()]
+        best = solution if solution in times else min(times, key=lambda s: times[s].seconds)
+        combination, gemm = combination_of(best.configuration), Gemm.of(problem)
+        assert combination is not None
+        yield Size(
+            data_type=kind.fields.word("DataType"),
+            transpose_a=gemm.transpose_a,
+            transpose_b=gemm.transpose_b,
+            interleaved=is_interleaved(kind),
+            m=gemm.m,
+            n=gemm.n,
+            k=gemm.k,
+            batch=gemm.batch,
+            combination=combination,
+            gflops=flops / times[best].seconds / 1e9,
+        )

@@ -1,0 +1,219 @@
+"""The plan of tuning random generators: launch shapes of each, measured for every distribution and type."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tunesmith.bench import Policy
+from tunesmith.devices import choose as choose_device
+from tunesmith.formats import google_benchmark
+from tunesmith.formats.random_outputs import write_selection
+from tunesmith.kernels import families
+from tunesmith.logic import write_atomically
+from tunesmith.logic.random_choice import Objective, Selection, choose
+from tunesmith.logic.random_table import FILE_NAME as TABLE
+from tunesmith.problems.random import GENERATORS, Generator
+from tunesmith.records import (
+    Configuration,
+    LaunchShape,
+    Measurement,
+    Problem,
+    ProblemType,
+    RandomRow,
+    Rejection,
+    Target,
+    architecture_name,
+)
+from tunesmith.session.frame import events
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.run import Plan, Run, carry_out
+
+from .task import BYTES, RandomTask, configuration_of, default_shape
+
+POLICY = Policy(noise=0.01, maximum_samples=100, sampling_seconds=0.1, warm_up_seconds=0.03, cold=False)
+"""Warm: a buffer far beyond the cache is cold by itself, and one inside it is wanted there."""
+
+MOST_GROWTH = 3
+"""How often the matrix grows while winners lie on its edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A launch shape on a problem: what came of it."""
+
+    problem: Problem
+    shape: LaunchShape
+    measurement: Measurement
+
+
+def tune_random(
+    task: RandomTask,
+    folder: Path,
+    *,
+    device: str | None = None,
+    budget_minutes: float | None = None,
+    benchmark_out: Path | None = None,
+    observe: events.Observer = events.nobody,
+) -> Outcome[RandomPlan]:
+    """Measure launch shapes and choose; everything goes into `folder`, and the same call goes on with a stopped run.
+
+    `benchmark_out` is another place for the rows of the first size. Raises UserError for a task that means nothing,
+    KeyboardInterrupt after everything was put away.
+    """
+    task.check()
+    target = choose_device(device, languages=sorted({family.language for family in families("Random")}))
+    return carry_out(RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, observe=observe)
+
+
+class RandomPlan(Plan):
+    """`measured` is everything that was measured, `rejected` what was not and why, `grown` how often a matrix grew."""
+
+    policy = POLICY
+
+    def __init__(self, task: RandomTask, target: Target, benchmark_out: Path | None = None) -> None:
+        self.task, self.target, self._benchmark_out = task, target, benchmark_out
+        self._problems = task.problems(target)
+        self.steps = len(self._problems)
+        self.measured: list[Measured] = []
+        self.rejected: dict[str, Rejection] = {}
+        self.grown = 0
+        self.complaints: list[str] = []
+        self._decided: list[str] = []
+
+    def carry_out(self, run: Run) -> None:
+        for generator, problems in self._problems.items():
+            began = time.monotonic()
+            self._tune(run, generator, problems)
+            self._decided.append(generator.name)
+            chosen = self._choose([generator.name]).decisions
+            said = "; ".join(f"{one.chosen} {one.score:.3f} of the default" for one in chosen) or "nothing ran"
+            run.say(f"{generator.name}: {said}, {time.monotonic() - began:.0f} s")
+            run.decided()
+
+    @property
+    def selection(self) -> Selection:
+        """What is chosen for the generators that are decided."""
+        return self._choose(self._decided)
+
+    @property
+    def unfinished(self) -> str:
+        done, count = len(self._decided), len(self._problems)
+        return f"{done} of {count} generators are decided" if done < count else ""
+
+    def rows(self) -> list[RandomRow]:
+        """What ran, as the selection takes it."""
+        return [_row(one, self.target) for one in self.measured if one.measurement.estimate]
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        """Rows of google-benchmark for each size of the buffer; then headers and the table of what was chosen.
+
+        rocRAND's script does not tell sizes apart, so that it would take rows of two sizes in one file for repetitions.
+        """
+        if not self._decided:
+            return
+        entries = [_entry(one) for one in self.measured]
+        for place, size in enumerate(self.task.bytes or (BYTES,)):
+            path = Path(f"benchmark_{size}.json")
+            if place == 0 and self._benchmark_out is not None:
+                path = self._benchmark_out.absolute()
+            of_size = [entry for entry in entries if _is_of(entry.bytes, size)]
+            text = google_benchmark.write(of_size, _context(self.target, size))
+            yield Output(path, partial(write_atomically, text=text))
+        yield Output(Path(TABLE), self._write_selection)
+
+    def remarks(self) -> Iterator[str]:
+        yield from self.complaints
+
+    def _write_selection(self, table: Path) -> tuple[Path, ...]:
+        made = write_selection(self.selection.decisions, table.parent)
+        self.complaints = [str(complaint) for complaint in made.complaints]
+        return (*made.headers, *([made.table] if made.table else []))
+
+    def _tune(self, run: Run, generator: Generator, problems: Mapping[ProblemType, Sequence[Problem]]) -> None:
+        """The matrix, which grows while winners lie on its edge."""
+        matrix = self.task.matrix(generator, self.target)
+        done: set[LaunchShape] = set()
+        for growth in range(MOST_GROWTH + 1):
+            shapes = dict.fromkeys((default_shape(generator), *matrix.shapes()))
+            fresh = [shape for shape in shapes if shape not in done]
+            self.measured += [
+                one for kind, its in problems.items() for one in self._measure(run, kind, its, fresh, growth)
+            ]
+            done |= set(fresh)
+            grown = matrix.beyond(self._winners(generator)) if self.task.grow else matrix
+            if grown == matrix:
+                break
+            matrix, self.grown = grown, self.grown + 1
+
+    def _measure(
+        self, run: Run, kind: ProblemType, problems: Sequence[Problem], shapes: Sequence[LaunchShape], growth: int
+    ) -> Iterator[Measured]:
+        measure = run.measure(kind)
+        measure.purpose = kind.name + (f", grown {growth}" if growth else "")
+        legal: dict[Configuration, LaunchShape] = {}
+        for shape in shapes:
+            config = configuration_of(kind, shape, self.target)
+            why = next(iter(measure.oracle.rejections(config)), None)
+            if why is None:
+                legal[config] = shape
+            else:
+                self.rejected[f"{kind.name}_t{shape.block}_b{shape.grid}"] = why
+        chosen = [config for config, shape in legal.items() if self.task.wants(kind, shape)]
+        run.anchor.ran(measure, measure.screen([chosen], problems, racing=False).cells)
+        cells = [(config, problem) for config in chosen for problem in problems]
+        for (config, problem), measurement in measure.lookup(cells, racing=False).items():
+            yield Measured(problem, legal[config], measurement)
+
+    def _winners(self, generator: Generator) -> list[LaunchShape]:
+        """The shape for all, and those for one distribution and type where there are such."""
+        decisions = self._choose([generator.name]).decisions
+        return [d.chosen for d in decisions] + [o.shape for d in decisions for o in d.overrides]
+
+    def _choose(self, generators: Sequence[str]) -> Selection:
+        rows = [row for row in self.rows() if row.generator in generators]
+        defaults = {name: default_shape(generator) for name, generator in GENERATORS.items()}
+        return choose(rows, Objective.GEOMEAN, defaults)
+
+
+def _row(one: Measured, target: Target) -> RandomRow:
+    entry = _entry(one)
+    assert entry.estimate is not None
+    return RandomRow(
+        generator=entry.generator,
+        distribution=entry.distribution,
+        value_type=entry.value_type,
+        shape=one.shape,
+        architecture=architecture_name(target.architecture),
+        gigabytes_per_second=entry.bytes / entry.estimate.seconds / 1e9,
+        file="this run",
+        name=entry.name,
+        bytes=entry.bytes,
+        interval=(entry.bytes / entry.estimate.high / 1e9, entry.bytes / entry.estimate.low / 1e9),
+    )
+
+
+def _entry(one: Measured) -> google_benchmark.Entry:
+    return google_benchmark.entry(one.problem, one.shape, one.measurement)
+
+
+def _is_of(written: int, asked: int) -> bool:
+    """A quasi generator writes a whole number of points in each dimension, a little less than asked."""
+    return asked * 0.98 <= written <= asked or written == asked
+
+
+def _context(target: Target, size: int) -> dict[str, object]:
+    return google_benchmark.context(
+        target,
+        size,
+        date=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        host_name=platform.node(),
+        num_cpus=os.cpu_count() or 1,
+        load_avg=list(os.getloadavg()),
+    )

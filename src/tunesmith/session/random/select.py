@@ -1,0 +1,65 @@
+"""Launch shapes chosen from benchmark files and our own measurements, and the files that say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunesmith.formats import read_random
+from tunesmith.formats.random_outputs import write_selection
+from tunesmith.formats.random_settings import read_defaults, read_weights
+from tunesmith.logic import write_atomically
+from tunesmith.logic.random_choice import DEFAULT_SHAPES, Decision, Objective, Selection, choose
+from tunesmith.records import UserError
+
+Draw = Callable[[Sequence[Decision]], Iterable[tuple[Decision, str]]]
+"""A picture (SVG) for each decision."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What was chosen, what is wrong in the files, and by their kind the paths of what was written."""
+
+    selection: Selection
+    complaints: list[UserError]
+    written: dict[str, Sequence[Path]] = field(default_factory=dict)
+
+
+def select_random(
+    files: Sequence[Path],
+    objective: Objective = Objective.GEOMEAN,
+    *,
+    out_dir: Path | None = None,
+    merge_from: Path | None = None,
+    plot_out: Path | None = None,
+    draw: Draw = lambda decisions: (),
+    default_config: Path | None = None,
+    weights: Path | None = None,
+    no_regressions: bool = False,
+) -> Selected:
+    """Choose a launch shape for each generator and architecture; headers and table go to `out_dir`, what `draw` makes
+    beside `plot_out`.
+
+    Goes on past what is wrong in a file. Raises UserError for settings that cannot be read, and where nothing can be
+    written.
+    """
+    defaults = {**DEFAULT_SHAPES, **(read_defaults(default_config) if default_config else {})}
+    weighed = read_weights(weights) if weights else None
+    reading = read_random(files)
+    made = choose(reading.rows, objective, defaults, weighed, no_regressions)
+    selected = Selected(made, [*reading.complaints, *made.complaints])
+    if out_dir and made.decisions:
+        outputs = write_selection(made.decisions, out_dir, merge_from)
+        selected.complaints.extend(outputs.complaints)
+        selected.written.update(header=outputs.headers, table=[outputs.table] if outputs.table else [])
+    if plot_out:
+        selected.written["plot"] = [_plotted(plot_out, *picture) for picture in draw(made.decisions)]
+    return selected
+
+
+def _plotted(path: Path, decision: Decision, svg: str) -> Path:
+    name = re.sub(r"[^\w.-]", "_", f"{path.stem}_{decision.architecture}_{decision.generator}{path.suffix}")
+    write_atomically(path.with_name(name), svg)
+    return path.with_name(name)

@@ -1,0 +1,75 @@
+"""What a bench is asked is data: another process can ask, and the answers are those of a caller in this one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import is_dataclass, replace
+
+import pytest
+
+from bench_jobs import CPU, GPU, QUICK, job, problem
+from tunesmith.bench import Batch, Bench, Race
+from tunesmith.kernels import KERNELS
+
+SIZES = problem(48), problem(300, 200, 100)
+RACES = (
+    Race(tuple(job(size, LoopUnroll=unroll) for size in SIZES for unroll in (4, 8)), {SIZES[0]: 1.0, SIZES[1]: 1e-9}),
+    Race((job(fault="wrong value"), job(fault="compile error"))),
+)
+BATCH = Batch(RACES, racing=True)
+FINALISTS = (job(LoopUnroll=4, FakeNoise=1), job(LoopUnroll=8, FakeNoise=1))
+MODULES = KERNELS["FakeGemm"].modules(FINALISTS[0].solution.configuration, problem().type)
+
+ELSEWHERE = """
+import pickle, sys
+from pathlib import Path
+from tunesmith.bench import Bench
+target, policy, batch, finalists, modules = pickle.load(sys.stdin.buffer)
+with Bench(target, policy, Path(sys.argv[1])) as bench:
+    answers = (
+        {job.key: measurement for job, measurement in bench.run(batch)},
+        bench.interleave(finalists),
+        list(bench.compile(modules)),
+    )
+sys.stdout.buffer.write(pickle.dumps(answers))
+"""
+
+
+def without_clock(measurement):
+    return replace(measurement, started=0.0, cost=type(measurement.cost)())
+
+
+@pytest.mark.parametrize("target", [GPU, CPU], ids=["GPU", "CPU"])
+def test_another_process_can_be_asked_by_pickles_and_measures_the_same(target, tmp_path):
+    asked = pickle.dumps((target, QUICK, BATCH, FINALISTS, MODULES))
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", ELSEWHERE, str(tmp_path / "there")]
+    done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, env=variables, check=True, timeout=120)
+    ran, finals, compiled = pickle.loads(done.stdout)
+    with Bench(target, QUICK, tmp_path / "here") as bench:
+        here = {one.key: measurement for one, measurement in bench.run(BATCH)}
+        finals_here = bench.interleave(FINALISTS)
+    assert ran.keys() == here.keys() == {one.key for race in RACES for one in race.jobs}
+    assert {found.outcome.value for found in ran.values()} == {"ok", "wrong result", "compile error"}
+    for key, found in here.items():
+        if not found.raced:
+            assert without_clock(ran[key]) == without_clock(found)
+    assert [one.ok for one in finals] == [one.ok for one in finals_here] == [True, True]
+    assert [one.module for one in compiled] == list(MODULES)
+
+
+def test_a_request_is_made_of_records_and_equal_to_its_copy():
+    copy = pickle.loads(pickle.dumps(BATCH))
+    assert copy == BATCH
+    for record in (copy, *copy.races, *copy.races[0].jobs):
+        assert is_dataclass(record)
+        assert not any(map(callable, (getattr(record, name) for name in record.__slots__)))
+
+
+def test_what_a_race_has_to_beat_counts_from_the_beginning(tmp_path):
+    with Bench(GPU, QUICK, tmp_path) as bench:
+        raced = {one.key: found.raced for one, found in bench.run(BATCH) if found.ok}
+    assert raced == {one.key: one.problem == SIZES[1] for one in RACES[0].jobs}
