@@ -95,6 +95,61 @@ class Operation(ABC):
         """The error where every row of the list `name` is of another type; `others` counts them by their layout."""
         return UserError(place, f"{name} has no problem of {problem_type.name}, but {others}", "change the list")
 
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Of each operand by name, the sizes that its logical extents are; "" for what is no size by itself.
+
+        They are found in the operands of a problem whose sizes cannot be taken for one another or for anything else.
+        """
+        sizes = {1_000_003 + 7919 * place: index for place, index in enumerate(problem_type.indices)}
+        problem = Problem(problem_type, tuple(sizes), (), self.scalars_of(problem_type.fields, str))
+        return {x.name: tuple(sizes.get(extent, "") for extent in x.shape) for x in self.operands(problem)}
+
+    def sizes_from(
+        self, problem_type: ProblemType, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]
+    ) -> tuple[int, ...]:
+        """The sizes of a problem whose operands have these shapes; `given` are those that the caller names.
+
+        Whether each shape fits all sizes is for the caller to see. Raises TypeError for a name that means nothing,
+        ValueError for a size that nothing tells or that is not positive.
+        """
+        extents, indices = self.extents(problem_type), problem_type.indices
+        for what, names, known in (("size", given, indices), ("operand", shapes, extents or shapes)):
+            if unknown := [name for name in names if name not in known]:
+                raise TypeError(f"{problem_type.name} has no {what} {unknown[0]!r}; there are {', '.join(known)}")
+        found = dict(given)
+        for name, shape in shapes.items():
+            for index, extent in zip(extents.get(name, ()), shape, strict=False):
+                found.setdefault(index, extent)
+        if missing := [index for index in indices if index not in found]:
+            told_by = ", ".join(f"{name} [{', '.join(sizes)}]" for name, sizes in extents.items()) or "no operand"
+            what = f"{problem_type.name}: no shape tells {' and '.join(missing)} (sizes are told by {told_by})"
+            raise ValueError(f"{what}; give sizes={{{missing[0]!r}: ...}}")
+        if empty := [index for index in indices if found[index] < 1]:
+            raise ValueError(f"{problem_type.name}: {empty[0]} is {found[empty[0]]}; there is nothing to launch")
+        return tuple(found[index] for index in indices)
+
+    def leading_from(
+        self, problem_type: ProblemType, sizes: tuple[int, ...], strides: Mapping[str, tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        """The leading dimensions of a problem whose operands have these strides in elements, () where all are natural.
+        One that no stride tells is natural, and so is one that would be too small: that is for the caller to see."""
+        smallest = tuple(least for _, least in self.leading(problem_type, sizes))
+        found = list(smallest)
+        natural = self.operands(Problem(problem_type, sizes, smallest)) if smallest else ()
+        for place, least in enumerate(smallest):
+            wider = self.operands(Problem(problem_type, sizes, (*smallest[:place], least + 1, *smallest[place + 1 :])))
+            # A stride that grows with it is a multiple of it; the smallest one is between neighbours.
+            growing = [
+                (after - before, strides[operand.name][axis])
+                for operand, other in zip(natural, wider, strict=True)
+                for axis, (before, after) in enumerate(zip(operand.strides, other.strides, strict=True))
+                if after > before and operand.shape[axis] > 1 and axis < len(strides.get(operand.name, ()))
+            ]
+            if growing:
+                factor, stride = min(growing)
+                found[place] = max(least, stride // factor)
+        return () if tuple(found) == smallest else tuple(found)
+
     @abstractmethod
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """Every array that a kernel may touch, workspace excepted."""

@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problems.random import DTYPES, WIDTHS
-
-from ._memory import (
+from tunesmith.library.arrays._libraries import (
     UNKNOWN_TO_NUMPY,
-    Stream,
-    contiguous,
-    current_stream,
-    foreign,
-    native_name,
-    on_host,
-    selector,
     torch_name,
     torch_of,
+    torch_on_host,
+    view_of_interface,
+    view_of_numpy,
 )
+from tunesmith.library.arrays._streams import Stream, current_stream
+from tunesmith.library.arrays._view import View, selector
+from tunesmith.problems.random import DTYPES, WIDTHS
 
 SIGNED = {"int8": "unsigned_char", "int16": "unsigned_short", "int32": "unsigned_int", "int64": "unsigned_long_long"}
 """Signed integers get the bits of unsigned ones: all of their range, too."""
@@ -70,11 +67,9 @@ def value_type_of(distribution: str, dtype: str) -> str:
 
 
 def _of_numpy(array: NDArray[Any]) -> Buffer:
-    if not array.flags.c_contiguous:
-        raise ValueError("out is not contiguous; fill a contiguous array, and copy")
-    if not array.flags.writeable:
-        raise ValueError("out must not be written; give a writeable array")
-    return Buffer(native_name(array.dtype), array.size, array=array.reshape(-1).view(np.ndarray))
+    view = _fillable(view_of_numpy(array))
+    dtype = view.dtype if view.native else f"{view.dtype} in another byte order"
+    return Buffer(dtype, array.size, array=array.reshape(-1).view(np.ndarray))
 
 
 def _of_torch(torch: Any, tensor: Any) -> Buffer:
@@ -88,13 +83,17 @@ def _of_torch(torch: Any, tensor: Any) -> Buffer:
         stream = current_stream(torch, ordinal)
         return Buffer(dtype, tensor.numel(), None, tensor.data_ptr(), selector(ordinal), stream)
     # No numbers come in a type that NumPy does not have.
-    return Buffer(dtype, tensor.numel()) if dtype in UNKNOWN_TO_NUMPY else _of_numpy(on_host(tensor))
+    return Buffer(dtype, tensor.numel()) if dtype in UNKNOWN_TO_NUMPY else _of_numpy(torch_on_host(tensor))
 
 
 def _of_interface(out: Any) -> Buffer:
-    found = foreign(out, "out")
-    if found.read_only:
-        raise ValueError("out must not be written; give a writeable array")
-    if not contiguous(found.shape, found.strides, found.itemsize):
+    view = _fillable(view_of_interface(out, "out"))
+    return Buffer(view.dtype, view.count, address=view.address, selector=view.selector, written_on=view.written_on)
+
+
+def _fillable(view: View) -> View:
+    if not view.contiguous:
         raise ValueError("out is not contiguous; fill a contiguous array, and copy")
-    return Buffer(found.dtype, found.count, address=found.address, selector=found.selector, written_on=found.written_on)
+    if view.read_only:
+        raise ValueError("out must not be written; give a writeable array")
+    return view

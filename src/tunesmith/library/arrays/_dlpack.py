@@ -8,14 +8,17 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ._memory import HOST, Foreign, natural_strides
+from ._view import View, natural_strides
+
+HOST = (1, 3)
+"""Kinds of devices whose memory is the host's: the CPU, and memory pinned for a GPU."""
 
 CUDA, CUDA_MANAGED = 2, 13
 """Kinds of devices; CUDA's managed memory is on a GPU as well."""
 
 NAMES = {
-    (0, 8): "int8",
-    (0, 32): "int32",
+    **{(0, bits): f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{(1, bits): f"uint{bits}" for bits in (8, 16, 32, 64)},
     (2, 16): "float16",
     (2, 32): "float32",
     (2, 64): "float64",
@@ -58,7 +61,7 @@ class _Versioned(ctypes.Structure):
     )
 
 
-def imported(given: Any, name: str, stream: int) -> Foreign:
+def imported(given: Any, name: str, stream: int, beside: str) -> View:
     """An array whose producer has made its work visible to that stream. Raises ValueError for what lies on the host,
     TypeError for what lies on another device that is no NVIDIA GPU.
 
@@ -66,7 +69,7 @@ def imported(given: Any, name: str, stream: int) -> Foreign:
     """
     kind = int(given.__dlpack_device__()[0])
     if kind in HOST:
-        raise ValueError(f"{name} lies on the host, a on a GPU: move them to one device first")
+        raise ValueError(f"{name} lies on the host, {beside} on a GPU: move them to one device first")
     if kind not in (CUDA, CUDA_MANAGED):
         raise TypeError(f"{name} lies on DLPack's device {kind}; arrays are taken on the host and on NVIDIA GPUs")
     waits_for = stream or DEFAULT_STREAM
@@ -81,14 +84,13 @@ def imported(given: Any, name: str, stream: int) -> Foreign:
         tuple(step * size for step in tensor.strides[: tensor.ndim]) if tensor.strides else natural_strides(shape, size)
     )
     dtype = NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
-    return Foreign(
+    return View(
         dtype=dtype or f"DLPack's type {tensor.code} of {tensor.bits} bits",
         itemsize=size,
         shape=shape,
         strides=strides,
         address=(tensor.data or 0) + tensor.byte_offset,
         read_only=read_only,
-        written_on=None,
         number=tensor.device_id,
         owner=capsule,
     )

@@ -12,20 +12,24 @@ from tunesmith.devices import Buffer as Memory
 from tunesmith.devices import Device, LaunchError, Program
 from tunesmith.devices.cuda import CudaDevice, Mark, Repeated
 from tunesmith.kernels.random import COUNT, changed, groups, start_argument
+from tunesmith.library.arrays._streams import Stream
+from tunesmith.library.launch._memory import Pool, lent
+from tunesmith.library.launch._programs import Programs
 from tunesmith.problems.random import RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
 
-from ._memory import Stream
-from ._random_buffers import Buffer
-from ._random_position import Position
-from ._random_programs import Programs, family_on, programs_of, refuse
-from ._random_settings import Settings, Shapes
+from ._buffers import Buffer
+from ._devices import compiled, family_on, programs_of, refuse
+from ._position import Position
+from ._settings import Settings, Shapes
 
 REMEMBERED = 256
 """Requests whose plans are kept."""
 
 POISSON_ROOM = 1 << 14
 """Bytes, at least those of any Poisson distribution's table: with room for it, the workspace serves all requests."""
+
+WORKSPACE = "workspace"
 
 OUT = 0
 """Which argument of `generate` is the buffer."""
@@ -49,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class GeneratorLaunch:
     """What was launched: the problem type's name, how many values it gave, the launch shape, and the device's name."""
 
     name: str
@@ -89,18 +93,18 @@ class Runner:
         self.shape = shapes.own(device.target.architecture)
         self._engines = self.shape.threads if settings.engines_depend else 1
         self._plans: dict[Request, _Planned] = {}
-        self._memory: dict[str, tuple[int, Memory]] = {}
+        self._pool = Pool(device)
         self._written: dict[int, str] = {}
         self._seeded = False
         self._last: Request | None = None
         self._used_on: Stream | None = None
         self._mark: Mark | None = None
-        self.close = weakref.finalize(self, _give_back, device, self._programs, self._memory)
+        self.close = weakref.finalize(self, _give_back, device, self._programs, self._pool)
         self.close.atexit = False
 
     def fill(
         self, request: Request, position: Position, buffer: Buffer, stream: Stream | None
-    ) -> tuple[Position, Launched]:
+    ) -> tuple[Position, GeneratorLaunch]:
         """Fill the buffer from `position` on: on a stream of the caller's, where nothing waits, or for None on our own.
 
         Returns where to go on. Raises UserError for what cannot run there, LaunchError when the device fails.
@@ -122,8 +126,8 @@ class Runner:
                 raise
         self._last = request
         vectors, skips = -(-count // planned.values), self._settings.generator.skips
-        told = Launched(planned.problem.type.name, buffer.count, planned.shape, self.device.target.name)
-        return begin.after(vectors, planned.width, self._engines, skips), told
+        filled = GeneratorLaunch(planned.problem.type.name, buffer.count, planned.shape, self.device.target.name)
+        return begin.after(vectors, planned.width, self._engines, skips), filled
 
     def reseed(self) -> None:
         """Say that the next call does not go on where the last one ended."""
@@ -147,7 +151,7 @@ class Runner:
             distribution, seed=settings.seed, mean=request.mean, stddev=request.stddev, lam=request.lam
         )
         problem = Problem(kind, (1, settings.dimensions)[: len(kind.indices)], (), scalars)
-        programs = self._programs.of(self.device, self._kernel, config, kind)
+        programs = compiled(self._programs, self.device, self._kernel, config, kind)
         plan = self._kernel.plan(config, problem, target)
         tables = tuple(step for step in plan.setup if isinstance(step, Write))
         (launch,) = (step for step in plan.steps if isinstance(step, Launch))
@@ -174,7 +178,7 @@ class Runner:
 
     def _let_others_wait(self) -> None:
         """Mark the end of the call where that cannot be done later; between short kernels it would cost time."""
-        if "workspace" not in self._memory:
+        if self._pool.get(WORKSPACE) is None:
             self._used_on = None
         elif isinstance(self.device, CudaDevice) and self._used_on and not self._used_on.lasts:
             self.device.record(self._marked)
@@ -188,8 +192,8 @@ class Runner:
         """Put into the workspace what the launch reads and is not there yet."""
         if not planned.workspace_bytes:
             return
-        if "workspace" not in self._memory:
-            self._at_least("workspace", planned.workspace_bytes + POISSON_ROOM)
+        if self._pool.get(WORKSPACE) is None:
+            self._pool.at_least(WORKSPACE, planned.workspace_bytes + POISSON_ROOM)
         missing = tuple(step for step in planned.tables if self._written.get(step.offset) != step.digest)
         if missing and not self._written:
             # Nothing runs in it yet, and the driver may want to wait before it takes over much memory.
@@ -227,11 +231,10 @@ class Runner:
     def _discard(self, request: Request, begin: Position, vectors: int) -> None:
         """Have engines give vectors that nobody wants: less than a turn, or any number of single words."""
         planned = self._planned(request)
-        scratch = self._at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))
+        scratch = self._pool.at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))
         self._enqueue(planned, begin, vectors * planned.values, scratch)
 
     def _launch(self, planned: _Planned, begin: Position, count: int, buffer: Buffer, waits: bool) -> None:
-        size = buffer.count * planned.itemsize
         if buffer.array is None:
             assert isinstance(self.device, CudaDevice)
             self._repeat(self.device, planned, begin, count, buffer.address)
@@ -242,16 +245,9 @@ class Runner:
         refuse(
             self._kernel.rejections_for(planned.config, problem, self.device.target), problem.type, self.device.target
         )
-        wrapped = self.device.wrap(buffer.array)
-        try:
-            where = self._at_least("staging", size) if wrapped is None else wrapped
-            self._enqueue(planned, begin, count, where)
-            self.device.synchronize()
-            if wrapped is None:
-                buffer.array.view(np.uint8)[:] = self.device.read(where, size)
-        finally:
-            if wrapped is not None:
-                self.device.release(wrapped)
+        with lent(self.device, self._pool, {"Out": buffer.array}, {"Out": "out"}) as buffers:
+            self._enqueue(planned, begin, count, buffers["Out"])
+        self._programs.keep_new(self.device)
 
     def _enqueue(self, planned: _Planned, begin: Position, count: int, out: Memory) -> None:
         grid, numbers = self._sized(planned, begin, count)
@@ -259,8 +255,7 @@ class Runner:
 
     def _repeat(self, device: CudaDevice, planned: _Planned, begin: Position, count: int, address: int) -> None:
         if planned.repeated is None:
-            _, workspace = self._memory.get("workspace", (0, None))
-            planned.repeated = device.repeated(planned.launch, planned.programs[0], workspace)
+            planned.repeated = device.repeated(planned.launch, planned.programs[0], self._pool.get(WORKSPACE))
         grid, numbers = self._sized(planned, begin, count)
         device.launch(planned.repeated, grid, ((OUT, address), *numbers))
 
@@ -275,26 +270,13 @@ class Runner:
     def _carry_out(self, planned: _Planned, steps: tuple[Step, ...], out: Memory | None = None) -> None:
         plan = Plan(steps, planned.workspace_bytes)
         operands = {} if out is None else {"Out": out}
-        _, workspace = self._memory.get("workspace", (0, None))
-        self.device.prepare(plan, planned.programs, operands, workspace).enqueue()
-
-    def _at_least(self, name: str, size: int) -> Memory:
-        """Our memory of that name, in its place a larger piece where it is too small."""
-        held, memory = self._memory.get(name, (-1, None))
-        if held < size:
-            if memory is not None:
-                del self._memory[name]
-                self.device.release(memory)
-            memory = self.device.allocate(size)
-            self._memory[name] = size, memory
-        return memory
+        self.device.prepare(plan, planned.programs, operands, self._pool.get(WORKSPACE)).enqueue()
 
 
 def _on(device: Device, stream: int | None) -> AbstractContextManager[None]:
     return device.on(stream) if isinstance(device, CudaDevice) else nullcontext()
 
 
-def _give_back(device: Device, programs: Programs, memory: dict[str, tuple[int, Memory]]) -> None:
+def _give_back(device: Device, programs: Programs, pool: Pool) -> None:
     with suppress(LaunchError), programs.lock, _on(device, None):
-        device.release(*(piece for _, piece in memory.values()))
-    memory.clear()
+        pool.close()

@@ -10,16 +10,16 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from tunesmith.devices import Device
+from tunesmith.library.arrays._streams import stream_of
 from tunesmith.logic.random_table import RandomTable
 from tunesmith.problems.random.poisson import LARGEST_MEAN
 from tunesmith.records import LaunchShape, UserError
 
-from ._memory import stream_of
-from ._random_buffers import Buffer, buffer_of, value_type_of
-from ._random_position import Position
-from ._random_programs import device_for
-from ._random_runner import Launched, Request, Runner
-from ._random_settings import OFFSETS, PLACE, Settings, Shapes, natural
+from ._buffers import Buffer, buffer_of, value_type_of
+from ._devices import device_for
+from ._position import Position
+from ._runner import GeneratorLaunch, Request, Runner
+from ._settings import OFFSETS, PLACE, Settings, Shapes, natural
 
 Filled = TypeVar("Filled")
 
@@ -63,7 +63,7 @@ class Generator:
             self._check_skips()
         self._lock = threading.RLock()
         self._runner: Runner | None = None
-        self.launched: Launched | None = None
+        self.launched: GeneratorLaunch | None = None
         """What the last call launched."""
 
     @property

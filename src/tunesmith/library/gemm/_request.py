@@ -1,4 +1,4 @@
-"""What a call wants computed, and which problem types compute it."""
+"""The computation that a call of `matmul` asks for, and the problem types that can do it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LETTERS = {known.dtype: letter for letter, known in DATA_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GemmRequest:
     """The types of operands and result by their letters, whether TF32 will do, and what follows the product."""
 
     data: str
@@ -30,13 +30,13 @@ class Wanted:
     tf32: bool = False
 
     @property
-    def attempts(self) -> Iterator[Wanted]:
+    def attempts(self) -> Iterator[GemmRequest]:
         """All at once; else the product, with its scales if it has some, so that what is left can follow it."""
         product = replace(self, beta=False, bias=False, activation="none")
         yield from dict.fromkeys((self, product, replace(product, scaled=False)))
 
     @property
-    def said(self) -> str:
+    def epilogue(self) -> str:
         """What follows the product, for a message."""
         parts = {"scales": self.scaled, "bias": self.bias, self.activation: self.activation != "none", "c": self.beta}
         return " and ".join(part for part, here in parts.items() if here)
@@ -55,7 +55,7 @@ class Wanted:
         return DATA_TYPES[self.data].sums
 
     def served_by(self, kind: ProblemType) -> bool:
-        """Whether problems of this type are what is wanted; beta may be 0, and TF32 may be passed over."""
+        """Whether problems of this type are what is asked for; beta may be 0, and TF32 may be passed over."""
         if kind.operation != "GEMM":
             return False
         offered = _offered(kind)
@@ -81,24 +81,24 @@ class Wanted:
 
 
 @lru_cache(maxsize=1024)
-def _offered(kind: ProblemType) -> Wanted:
+def _offered(kind: ProblemType) -> GemmRequest:
     gemm = Gemm.of(Problem(kind, (1,) * len(kind.indices)))
-    return Wanted(
+    return GemmRequest(
         LETTERS[gemm.dtype], LETTERS[gemm.dest], gemm.use_beta, gemm.bias, gemm.activation, gemm.scaled, gemm.tf32
     )
 
 
-class Told:
-    """What users are told, each thing once."""
+class WarnOnce:
+    """Issues each warning once for each problem type."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
 
-    def of_what_follows(self, left: Wanted, like: ProblemType) -> None:
+    def of_epilogue(self, left: GemmRequest, like: ProblemType) -> None:
         """That something follows the product, because no type does it at once."""
-        if like.name not in self._said:
-            self._said.add(like.name)
-            what = f"no logic is for {like.name}: after the product comes {left.said}, in steps of their own"
+        if like.name not in self._warned:
+            self._warned.add(like.name)
+            what = f"no logic is for {like.name}: after the product comes {left.epilogue}, in steps of their own"
             warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=5)
 
 
@@ -113,21 +113,21 @@ def data_types(given: tuple[tuple[str, str], ...], asked: str) -> tuple[str, str
 
     `asked` is the name that the caller gave for the result, or nothing. Raises TypeError for what does not go together.
     """
-    said = ", ".join(f"{name} is {dtype}" for name, dtype in given)
+    typed = ", ".join(f"{name} is {dtype}" for name, dtype in given)
     (_, of_a), (_, of_b), *others = given
     if of_a != of_b:
-        raise TypeError(f"a and b must have the same data type: {said}")
+        raise TypeError(f"a and b must have the same data type: {typed}")
     known = DATA_TYPES.get(LETTERS.get(of_a, ""))
     if known is None or not known.dest:
-        there = ", ".join(one.dtype for one in DATA_TYPES.values() if one.dest)
+        there = ", ".join(offered.dtype for offered in DATA_TYPES.values() if offered.dest)
         raise TypeError(f"the arrays are {of_a}; there are kernels for {there}")
     results = dict.fromkeys([*([asked] if asked else []), *(dtype for _, dtype in others)])
     chosen = LETTERS.get(next(iter(results), DATA_TYPES[known.dest[0]].dtype))
     if len(results) > 1 or chosen not in known.dest:
-        wanted = f", out_dtype is {asked}" if asked else ""
+        asked_for = f", out_dtype is {asked}" if asked else ""
         options = " or ".join(DATA_TYPES[letter].dtype for letter in known.dest)
         what = f"of {known.dtype} operands the result, with all that is added to it, is {options}"
-        raise TypeError(f"{what}: {said}{wanted}")
+        raise TypeError(f"{what}: {typed}{asked_for}")
     return LETTERS[known.dtype], chosen
 
 

@@ -1,4 +1,4 @@
-"""Devices that generators work on, each opened once a process, and the programs compiled on them so far."""
+"""Devices that generators work on, each opened once a process, with the programs compiled on them so far."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tunesmith.devices._choice import SELECTOR_VARIABLE
 from tunesmith.devices.cuda import context_kept
 from tunesmith.kernels import Kernel
 from tunesmith.kernels.random import CudaRandom, OpenCLRandom
-from tunesmith.records import Binary, Configuration, Module, ProblemType, Rejection, Target, UserError
-from tunesmith.toolchains import TOOLCHAINS, CompileError
+from tunesmith.library.launch._programs import Compiled, Programs
+from tunesmith.records import Configuration, ProblemType, Rejection, Target, UserError
 
 FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
 """Not from the registry, whose search for an operation's families loads those of every other."""
@@ -23,35 +23,16 @@ FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
 _OPENING = threading.Lock()
 
 
-class Programs:
-    """What was compiled on one device. Whoever uses that device holds the lock."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self._loaded: dict[str, tuple[Program, Binary]] = {}
-
-    def of(self, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType) -> tuple[Program, ...]:
-        """A program for each module of a configuration. Raises UserError, with the reason, where it cannot run."""
-        target = device.target
-        refuse(kernel.rejections(config, kind, target), kind, target)
-        try:
-            loaded = [self._load(device, module) for module in kernel.modules(config, kind)]
-        except CompileError as error:
-            refuse(iter([Rejection(error.reason, error.log)]), kind, target)
-            raise
-        facts = tuple(fact for _, binary in loaded for fact in binary.facts)
-        refuse(kernel.rejections_compiled(config, facts, target), kind, target)
-        return tuple(program for program, _ in loaded)
-
-    def _load(self, device: Device, module: Module) -> tuple[Program, Binary]:
-        digest = module.digest()
-        if digest not in self._loaded:
-            toolchain = TOOLCHAINS[module.language]
-            if missing := toolchain.unavailable():
-                raise CompileError("no compiler", missing)
-            binary = toolchain.compile(module, device.target)
-            self._loaded[digest] = device.load(binary), binary
-        return self._loaded[digest]
+def compiled(
+    programs: Programs, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType
+) -> tuple[Program, ...]:
+    """A program for each module of a configuration. Raises UserError, with the reason, where it cannot run."""
+    refuse(kernel.rejections(config, kind, device.target), kind, device.target)
+    made = programs.compiled(device, kernel, config, kind)
+    if isinstance(made, Rejection):
+        refuse(iter([made]), kind, device.target)
+    assert isinstance(made, Compiled)
+    return made.programs
 
 
 def refuse(reasons: Iterator[Rejection], kind: ProblemType, target: Target) -> None:
