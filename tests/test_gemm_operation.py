@@ -306,3 +306,22 @@ def test_a_small_problem_is_no_larger_and_keeps_type_and_scalars(sizes):
     assert all(0 < s <= size for s, size in zip(small.sizes, sizes, strict=True))
     assert (small.type, small.scalars) == (problem.type, problem.scalars)
     assert GEMM.flops(small) <= 2 * 64**3 * 2
+
+
+@pytest.mark.parametrize("kind", [gemm_type(), gemm_type(transpose_a=True, batched=True)], ids=["plain", "batched"])
+@pytest.mark.parametrize("leading", [(), (9, 8, 13, 17), (7, 7, 13, 5)])
+def test_leading_dimensions_are_read_off_the_operands_strides(kind, leading):
+    sizes = (7, 5, 3, 11) if "Batch" in kind.indices else (7, 5, 11)
+    natural = tuple(least for _, least in GEMM.leading(kind, sizes))
+    if leading:
+        leading = tuple(max(given, least) for given, least in zip(leading, natural, strict=True))
+    strides = {operand.name: operand.strides for operand in GEMM.operands(Problem(kind, sizes, leading))}
+    assert GEMM.leading_from(kind, sizes, strides) == leading
+    assert GEMM.leading_from(kind, sizes, {}) == (), "what nothing tells is natural"
+    told = GEMM.leading_from(kind, sizes, {"A": strides["A"]}) or natural
+    assert told == (*natural[:2], (leading or natural)[2], natural[3])
+
+
+def test_a_dimension_of_one_element_tells_no_leading_dimension():
+    """NumPy gives any stride to it."""
+    assert GEMM.leading_from(gemm_type(), (7, 1, 1), {"A": (1, 999), "D": (1, 999)}) == ()

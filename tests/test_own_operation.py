@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +127,35 @@ def test_its_logic_is_shown_and_chosen_from(tuned):
 def test_a_second_run_measures_nothing(tuned):
     done = tunesmith("tune", FOLDER / "copy.yaml", "-o", tuned, "--device", "OpenCL", "--json", env=with_copy())
     assert steady_or_drifted(done)["measured"] == 0
+
+
+LAUNCH = """
+import numpy as np, sys
+import tunesmith
+
+apart = np.arange(33 * 80, dtype=np.float32).reshape(33, 80)[:, :65]
+with tunesmith.load(sys.argv[1], launched=(heard := []).append) as library:
+    assert (library.launch("Copy", In=apart) == apart).all()
+    out = np.zeros((300, 280), np.float32)
+    dense = np.random.default_rng(0).random((300, 280), np.float32)
+    assert library.launch("Copy_S", In=dense, Out=out) is out and (out == dense).all()
+    try:
+        library.launch("Copy", In=dense.T)
+        raise SystemExit("columns were taken for rows")
+    except ValueError as error:
+        assert "give a contiguous copy" in str(error)
+print([(str(told.problem), told.choice.rule.value) for told in heard])
+"""
+
+
+@pytest.mark.opencl
+def test_it_is_launched_by_its_name_on_rows_that_lie_apart(tuned, tmp_path):
+    """From a copy of its logic alone, in a process that imports nothing of it by name."""
+    moved = shutil.copytree(tuned / "logic", tmp_path / "shipped")
+    run = [sys.executable, "-c", LAUNCH, str(moved)]
+    done = subprocess.run(run, capture_output=True, text=True, env=with_copy(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[-2] == "[('33x65 ld 80', 'exact'), ('300x280', 'nearest')]"
 
 
 @pytest.mark.opencl

@@ -73,10 +73,11 @@ assert "importlib.metadata" in sys.modules
 def test_every_registry_has_a_group_of_its_own():
     from tunesmith.devices import APIS
     from tunesmith.kernels import KERNELS
+    from tunesmith.library.doors import DOORS
     from tunesmith.problems import OPERATIONS
     from tunesmith.search import STRATEGIES
     from tunesmith.toolchains import TOOLCHAINS
 
-    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES)]
-    kinds = ("operations", "kernels", "toolchains", "devices", "strategies")
+    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES, DOORS)]
+    kinds = ("operations", "kernels", "toolchains", "devices", "strategies", "doors")
     assert groups == [f"tunesmith.{kind}" for kind in kinds]
