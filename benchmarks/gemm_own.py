@@ -13,7 +13,7 @@ from incremental_vs_exhaustive import everything
 from tunesmith.bench import Bench
 from tunesmith.logic import Document, Logic, Named, Row, logic_files
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.protocol import Final, Phases
 from tunesmith.records import Estimate, Outcome, Problem, Solution, UserError, solution_names
 from tunesmith.session.frame import events

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Group, RenderableType
 
 from tunesmith.bench.statistics import median_interval, paired_log_ratio
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate
 from tunesmith.report._table import table, titled
 

@@ -14,7 +14,7 @@ import torch
 from gemm_ratios import Samples
 
 from tunesmith.problems.gemm import Gemm
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Problem, ProblemType, UserError
 
 Call = Callable[[], object]

@@ -40,7 +40,7 @@ from rich.progress import track
 from tunesmith.devices import LaunchError
 from tunesmith.library import Launched, Library, load
 from tunesmith.logic import Choice, Logic
-from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
+from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
 ROUNDS = 11

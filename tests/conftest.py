@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from textwrap import dedent, indent
 
@@ -9,6 +10,9 @@ import pytest
 
 from described import EXAMPLES, STENCIL
 from tuning_space import read
+
+os.environ["TUNESMITH_CACHE"] = f"{os.devnull}/tunesmith"
+"""The user's cache stays as it is: there is no such folder, so nothing is kept but where a test names one."""
 
 
 @pytest.fixture

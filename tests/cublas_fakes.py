@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, GemmCall, Problem
+from tunesmith.records import Configuration, LibraryCall, Problem
 
 FAMILY = KERNELS["VendorBlas"]
 CONFIG = FAMILY.space(gemm_type()).defaults
@@ -19,12 +19,16 @@ def problem(*sizes, kind=None, leading=(), **scalars) -> Problem:
     return Problem(kind or gemm_type("s", batched=True), sizes, leading, Configuration(scalars))
 
 
-def call(**changes) -> GemmCall:
+def call(**changes) -> LibraryCall:
     """An NT call in a batch of three, with something of everything."""
     kind = gemm_type("s", transpose_b=True, batched=True)
     made = problem(5, 7, 3, 11, kind=kind, leading=(6, 8, 9, 10), alpha=1.5, beta=0.5)
     (step,) = FAMILY.plan(CONFIG, made, H200).steps
-    return replace(step, **changes)
+    return changed(step, **changes)
+
+
+def changed(step: LibraryCall, **changes) -> LibraryCall:
+    return replace(step, parameters=step.parameters | changes)
 
 
 @dataclass

@@ -85,7 +85,7 @@ class OnePlan(FakeGemm):
         return Plan((launch,), config.integer("Workspace"), zeroed=config.integer("Zeroed"))
 
 
-KERNELS.add("OnePlan", OnePlan())
+KERNELS._made["OnePlan"] = OnePlan()  # known to this process alone, and in no list
 
 
 class HostGpu(CudaDevice):
@@ -214,7 +214,9 @@ class Rig:
         self._torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
         if self._torch:
             monkeypatch.setattr(self._torch.cuda, "is_current_stream_capturing", lambda: self.captures)
-            monkeypatch.setattr("tunesmith.library._torch_calls.current_handle", lambda _: lambda ordinal: self.stream)
+            for module in ("gemm._torch_calls", "launch._operand_calls"):
+                name = f"tunesmith.library.{module}.current_handle"
+                monkeypatch.setattr(name, lambda _: lambda ordinal: self.stream)
 
     @property
     def torch(self):

@@ -11,8 +11,8 @@ import numpy as np
 from opencl_runner import opencl_device
 from tunesmith.devices.cuda import CudaDevice
 from tunesmith.kernels.random import COUNT, changed
-from tunesmith.library._random_buffers import VALUE_TYPES
-from tunesmith.library._random_position import Position
+from tunesmith.library.random._buffers import VALUE_TYPES
+from tunesmith.library.random._position import Position
 from tunesmith.problems.random import GENERATORS, WIDTHS, Kind, scalars_for
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words

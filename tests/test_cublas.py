@@ -11,6 +11,7 @@ from cublas_fakes import ADDRESSES, CONFIG, FAMILY, TRANSPOSES, FakeCuBlas, call
 from cuda_runner import cuda_device, wrong_on_gpu
 from tunesmith.devices import LaunchError, _cublas
 from tunesmith.devices._cublas import CuBlas, gemm_arguments
+from tunesmith.devices._gemm_call import GemmCall
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Launch
 from tunesmith.toolchains import TOOLCHAINS
@@ -23,7 +24,7 @@ POINTERS = {name: ctypes.c_void_p(address) for name, address in ADDRESSES.items(
 def test_a_batch_goes_by_strides_in_the_order_of_cublas():
     """cublasGemmStridedBatchedEx(transa, transb, m, n, k, alpha, A, type, lda, stride, B, ..., beta, C, ..., batch,
     compute type, algorithm), without the handle."""
-    name, arguments = gemm_arguments(call(), POINTERS)
+    name, arguments = gemm_arguments(GemmCall.of(call()), POINTERS)
     assert name == "cublasGemmStridedBatchedEx"
     assert [plain(one) for one in arguments] == [
         *(0, 1, 5, 7, 11, 1.5),
@@ -37,7 +38,7 @@ def test_a_batch_goes_by_strides_in_the_order_of_cublas():
 
 
 def test_one_matrix_goes_without_strides():
-    name, arguments = gemm_arguments(call(batch=1, beta=0.0), POINTERS)
+    name, arguments = gemm_arguments(GemmCall.of(call(batch=1, beta=0.0)), POINTERS)
     assert name == "cublasGemmEx"
     held = [plain(one) for one in arguments]
     assert held == [0, 1, 5, 7, 11, 1.5, 0xA000, 0, 9, 0xB000, 0, 10, 0.0, 0xD000, 0, 6, 68, -1]
@@ -55,7 +56,7 @@ def test_one_matrix_goes_without_strides():
 )
 def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, scalar):
     dtype, dest = types
-    _, arguments = gemm_arguments(call(dtype=dtype, dest=dest, batch=1), POINTERS)
+    _, arguments = gemm_arguments(GemmCall.of(call(dtype=dtype, dest=dest, batch=1)), POINTERS)
     assert [plain(arguments[place]) for place in (7, 10, 14)] == [data[0], data[0], data[1]]
     assert plain(arguments[-2]) == compute
     assert isinstance(arguments[5]._obj, scalar)
@@ -63,7 +64,7 @@ def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, 
 
 
 def test_tf32_is_asked_for_only_where_it_is_allowed():
-    computes = [plain(gemm_arguments(call(tf32=allowed), POINTERS)[1][-2]) for allowed in (False, True)]
+    computes = [plain(gemm_arguments(GemmCall.of(call(tf32=allowed)), POINTERS)[1][-2]) for allowed in (False, True)]
     assert computes == [68, 77]
 
 
@@ -71,7 +72,7 @@ def test_the_handle_is_made_once_and_follows_the_stream():
     """Strict precision is asked for; a call on another stream sets it anew, one on the same does not."""
     fake = FakeCuBlas()
     blas = CuBlas(fake)
-    first, second = (blas.gemm(call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
+    first, second = (blas.call(call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
     assert fake.calls == []
     for enqueue in (first, first, second):
         enqueue()
@@ -93,14 +94,14 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     monkeypatch.setattr(_cublas, "bindings", lambda: fake_driver)
     monkeypatch.setattr(_cublas, "call", lambda name, made, stream: copies.append((name, vars(made), stream)))
     fake = FakeCuBlas()
-    CuBlas(fake).gemm(call(), ADDRESSES, 11)()
+    CuBlas(fake).call(call(), ADDRESSES, 11)()
     ((name, made, stream),) = copies
     assert (name, stream) == ("cuMemcpy2DAsync", 11)
     assert (made["srcDevice"], made["srcPitch"]) == (0xC000, 8 * 4)
     assert (made["dstDevice"], made["dstPitch"]) == (0xD000, 6 * 4)
     assert (made["WidthInBytes"], made["Height"]) == (5 * 4, 7 * 3)
-    CuBlas(fake).gemm(call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
-    CuBlas(fake).gemm(call(beta=0.0), ADDRESSES, 11)()
+    CuBlas(fake).call(call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
+    CuBlas(fake).call(call(beta=0.0), ADDRESSES, 11)()
     assert len(copies) == 1
     repeated = CuBlas(fake).repeated(call(), ADDRESSES)
     for c in (ADDRESSES["C"], ADDRESSES["D"], 0xC800):
@@ -113,7 +114,7 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     [(7, "invalid value", False), (15, "not supported", False), (13, "execution failed", True), (99, "unknown", True)],
 )
 def test_a_refusal_is_a_launch_error(status, reason, poisoned):
-    enqueue = CuBlas(FakeCuBlas({"cublasGemmStridedBatchedEx": status})).gemm(call(beta=0.0), ADDRESSES, 1)
+    enqueue = CuBlas(FakeCuBlas({"cublasGemmStridedBatchedEx": status})).call(call(beta=0.0), ADDRESSES, 1)
     with pytest.raises(LaunchError) as raised:
         enqueue()
     assert (raised.value.reason, raised.value.poisoned) == (reason, poisoned)
@@ -129,7 +130,7 @@ def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkey
 def test_calls_that_were_bound_to_different_memory_keep_apart():
     fake = FakeCuBlas()
     blas = CuBlas(fake)
-    first, second = (blas.gemm(call(beta=0.0), ADDRESSES | {"A": a}, 11) for a in (0xA000, 0xA800))
+    first, second = (blas.call(call(beta=0.0), ADDRESSES | {"A": a}, 11) for a in (0xA000, 0xA800))
     for enqueue in (first, second, first):
         enqueue()
     products = [arguments for name, arguments in fake.calls if name == "cublasGemmStridedBatchedEx"]

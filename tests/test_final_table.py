@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunesmith.logic import Cell, FinalTable, read_csv, write_atomically, write_csv
-from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, UserError, Value
+from tunesmith.logic import Cell, FinalTable, Unit, read_csv, write_atomically, write_csv
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.random import random_type
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, Solution, UserError, Value
 
-GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
+GEMM = gemm_type("s", transpose_b=False, batched=True)
 
 
 def solution(**parameters: Value) -> Solution:
@@ -79,16 +81,32 @@ def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path: Path
     assert sheet.sizes[1] == sheet.sizes[0] | {"LDD": 80, "LDC": 80, "LDA": 64, "LDB": 96}
 
 
+def test_a_table_of_another_operation_says_what_it_counts(tmp_path: Path):
+    kind = random_type("philox4_32_10")
+    fill, family = Problem(kind, (1000,)), Solution(kind, "random", Configuration())
+    details = write_csv(FinalTable(kind, (fill,), (4000.0,), (family,), {(fill, family): ok(2e-6)}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("N,TotalBytes,")
+    assert details.read_text().splitlines()[0].endswith(",Samples,GBytes")
+    sheet = read_csv(tmp_path / "t.csv")
+    assert (sheet.unit.rate, list(sheet.rates.values())) == ("GB/s", [pytest.approx(2.0)])
+
+
+@pytest.mark.parametrize("unit", ["FLOP", "B", "elements"])
+def test_a_unit_is_known_by_the_column_of_its_total(unit: str):
+    assert Unit.of_total(Unit(unit).total) == Unit(unit)
+    assert Unit.of_total("TotalRows") is Unit.of_total("Totals") is None, "an index may be called so"
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
 def test_a_time_that_is_no_time_is_no_speed(tmp_path: Path, bad: float):
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): ok(bad)}), tmp_path / "final.csv")
-    assert read_csv(tmp_path / "final.csv").gflops == {}
+    assert read_csv(tmp_path / "final.csv").rates == {}
 
 
 def test_a_fast_wrong_result_is_no_speed(tmp_path: Path):
     wrong = Cell(Outcome.WRONG_RESULT, "beyond the bound", "", Estimate(1e-9, 1e-9, 1e-9, 3))
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): wrong}), tmp_path / "final.csv")
-    assert read_csv(tmp_path / "final.csv").gflops == {}
+    assert read_csv(tmp_path / "final.csv").rates == {}
 
 
 def test_columns_have_different_names_even_where_values_print_alike():
@@ -112,8 +130,8 @@ def test_what_is_written_is_read(times: list[list[float | None]]):
     with tempfile.TemporaryDirectory() as folder:
         write_csv(table, Path(folder, "t.csv"))
         sheet = read_csv(Path(folder, "t.csv"))
-    assert (sheet.flops, sheet.names) == (flops, table.names)
-    assert sheet.gflops == {
+    assert (sheet.work, sheet.names) == (flops, table.names)
+    assert sheet.rates == {
         (row, table.names[column]): flops[row] / time * 1e-9
         for row, line in enumerate(times)
         for column, time in enumerate(line)
@@ -125,7 +143,7 @@ def test_columns_may_be_moved_and_nan_or_minus_one_is_nothing(tmp_path: Path):
     (tmp_path / "t.csv").write_text("K,M,TotalFlops,b,a,c\n3,4,24.0,2.5,nan,-1\n")
     sheet = read_csv(tmp_path / "t.csv")
     assert sheet.sizes == ({"K": 3, "M": 4},)
-    assert sheet.gflops == {(0, "b"): 2.5}
+    assert sheet.rates == {(0, "b"): 2.5}
 
 
 @pytest.mark.parametrize(

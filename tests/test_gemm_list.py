@@ -11,7 +11,7 @@ import pytest
 from protocol_fakes import Exact, FakeJudge, benchmark, final, fork, join, phases, size
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type, strided
-from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
+from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Objective, run
 from tunesmith.records import Problem, UserError
 from tuning_space import complaint, line_of

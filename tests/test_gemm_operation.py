@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.problems import OPERATIONS, _gemm_reference
-from tunesmith.problems.gemm import Gemm, gemm_type, strided
+from tunesmith.problems import OPERATIONS
+from tunesmith.problems.gemm import Gemm, _reference, gemm_type, strided
 from tunesmith.records import Configuration, Problem
 
 GEMM = OPERATIONS["GEMM"]
@@ -79,7 +79,7 @@ def test_an_honest_sum_of_terms_with_one_sign_stays_within_the_bound(order):
     for k in KS:
         a, b, _, _ = batch_of_seeds(k)
         a, b = np.abs(a), np.abs(b)
-        expected = _gemm_reference.expected(np.moveaxis(a, 0, 2), np.moveaxis(b, 0, 2), None, 1.0, 0.0)
+        expected = _reference.expected(np.moveaxis(a, 0, 2), np.moveaxis(b, 0, 2), None, 1.0, 0.0)
         assert right(ORDERS[order](a, b), expected).all(), k
 
 
@@ -269,7 +269,7 @@ def test_a_big_problem_is_sampled_and_agrees_with_the_whole(monkeypatch, batched
     problem = Problem(gemm_type(batched=batched), sizes, (), scalars(1.5, 0.5))
     inputs = GEMM.inputs(problem, np.random.default_rng(3))
     whole = GEMM.reference(problem, inputs)["D"]
-    monkeypatch.setattr(_gemm_reference, "MOST_FLOPS", 2 * 17 * 900)
+    monkeypatch.setattr(_reference, "MOST_FLOPS", 2 * 17 * 900)
     sampled = GEMM.reference(problem, inputs)["D"]
     np.testing.assert_allclose(sampled.value, whole.value[sampled.where], rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(sampled.bound, whole.bound[sampled.where], rtol=1e-12)
@@ -282,7 +282,7 @@ def test_a_big_problem_is_sampled_and_agrees_with_the_whole(monkeypatch, batched
 
 @given(st.integers(1, 5000), st.integers(1, 400))
 def test_sampled_places_leave_no_wide_gap(extent, count):
-    places = _gemm_reference.spread(extent, count)
+    places = _reference.spread(extent, count)
     assert len(places) <= max(count, 1)
     assert places[-1] == extent - 1
     assert (np.diff(places) > 0).all()
@@ -306,3 +306,22 @@ def test_a_small_problem_is_no_larger_and_keeps_type_and_scalars(sizes):
     assert all(0 < s <= size for s, size in zip(small.sizes, sizes, strict=True))
     assert (small.type, small.scalars) == (problem.type, problem.scalars)
     assert GEMM.flops(small) <= 2 * 64**3 * 2
+
+
+@pytest.mark.parametrize("kind", [gemm_type(), gemm_type(transpose_a=True, batched=True)], ids=["plain", "batched"])
+@pytest.mark.parametrize("leading", [(), (9, 8, 13, 17), (7, 7, 13, 5)])
+def test_leading_dimensions_are_read_off_the_operands_strides(kind, leading):
+    sizes = (7, 5, 3, 11) if "Batch" in kind.indices else (7, 5, 11)
+    natural = tuple(least for _, least in GEMM.leading(kind, sizes))
+    if leading:
+        leading = tuple(max(given, least) for given, least in zip(leading, natural, strict=True))
+    strides = {operand.name: operand.strides for operand in GEMM.operands(Problem(kind, sizes, leading))}
+    assert GEMM.leading_from(kind, sizes, strides) == leading
+    assert GEMM.leading_from(kind, sizes, {}) == (), "what nothing tells is natural"
+    told = GEMM.leading_from(kind, sizes, {"A": strides["A"]}) or natural
+    assert told == (*natural[:2], (leading or natural)[2], natural[3])
+
+
+def test_a_dimension_of_one_element_tells_no_leading_dimension():
+    """NumPy gives any stride to it."""
+    assert GEMM.leading_from(gemm_type(), (7, 1, 1), {"A": (1, 999), "D": (1, 999)}) == ()

@@ -17,7 +17,7 @@ from rich.console import Console
 from tunesmith.logic import Document, Named, Origin
 from tunesmith.logic import Row as LogicRow
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, Solution
 from tunesmith.store import Entry
 
@@ -159,5 +159,5 @@ def test_the_logic_without_the_vendor_names_our_best_at_every_size_that_ran():
     picks = {row.sizes[0]: made.solutions[row.solution].solution for row in made.rows}
     assert picks == {64: LARGE, 128: SMALL, 256: SMALL}
     assert made.solutions[made.fallback].solution == SMALL
-    assert made.rows[1].gflops == pytest.approx(2 * 128**3 / 2.0 * 1e-9)
+    assert made.rows[1].rate == pytest.approx(2 * 128**3 / 2.0 * 1e-9)
     assert without_vendor(document, {}) is None

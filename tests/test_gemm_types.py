@@ -10,8 +10,8 @@ import pytest
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems._gemm_fields import DATA_TYPES, INPUTS
 from tunesmith.problems.gemm import Gemm, gemm_type, strided
+from tunesmith.problems.gemm._fields import DATA_TYPES, INPUTS
 from tunesmith.records import Configuration, Problem
 
 GEMM = OPERATIONS["GEMM"]

@@ -16,7 +16,7 @@ import pytest
 
 from tunesmith.devices import LaunchError
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem, Solution
 from tunesmith.store import Entry, Run, RunEnd, RunStart, RunState
 from tuning_runs import fake_file, tune_json

@@ -10,7 +10,7 @@ import pytest
 
 from cuda_runner import H200
 from tunesmith.problems.gemm import Gemm
-from tunesmith.problems.gemm_list import read_gemm_list
+from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.protocol import Fork
 from tunesmith.records import Problem
 from tunesmith.session import tune as session

@@ -24,7 +24,7 @@ from tunesmith.library import load
 from tunesmith.logic.random_choice import choose
 from tunesmith.models.stream_k import Choice, Room, Work
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
 from tunesmith.report import (
     documents,

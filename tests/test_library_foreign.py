@@ -8,7 +8,7 @@ import pytest
 from gpu_fakes import WORKSPACE, HostGpu, Rig, every_type, logic
 from library_fakes import normal
 from random_reference import OnGpu
-from tunesmith.library import _foreign_calls
+from tunesmith.library.arrays import _streams
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
 
@@ -18,7 +18,7 @@ NN = gemm_type(transpose_b=False)
 @pytest.fixture
 def rig(monkeypatch):
     monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
-    monkeypatch.setattr(_foreign_calls, "Mark", object)
+    monkeypatch.setattr(_streams, "Mark", object)
     return Rig(monkeypatch)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cuda_runner import H200
 from gpu_fakes import WORKSPACE, Rig, close, every_type, expected, logic, numbers, product
 from tunesmith.kernels import KERNELS
-from tunesmith.library._launcher import _asks_for_alignment
+from tunesmith.library.launch._launcher import _asks_for_alignment
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Problem, UserError
 
@@ -161,7 +161,7 @@ def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig, asks):
     """Tensor maps, and code that was compiled for multiples of 16, must not meet another address."""
     lib = rig.library(logic(NN, {asks: True}, {}))
     told = []
-    lib._torch._told = told.append
+    lib._torch._launched = told.append
     whole, b = rig.normal(6 * 5 + 1), rig.normal(5, 7)
     for start in (0, 1):
         a = whole[start : start + 30].view(6, 5)

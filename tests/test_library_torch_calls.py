@@ -176,8 +176,8 @@ def test_nothing_is_decided_or_compiled_twice(rig, monkeypatch):
     lib = rig.library(*every_type())
     tensors = rig.normal(6, 5), rig.normal(5, 7)
     lib.matmul(*tensors)
-    monkeypatch.setattr("tunesmith.library._recipes.best_way", None)
-    monkeypatch.setattr("tunesmith.library._launcher.Launcher.ready", None)
+    monkeypatch.setattr("tunesmith.library.gemm._recipes.best_match", None)
+    monkeypatch.setattr("tunesmith.library.launch._launcher.Launcher.ready", None)
     for _ in range(2):
         a, b = (one.clone() for one in tensors)
         close(lib.matmul(rig.on_gpu(a), rig.on_gpu(b)), product(a, b))

@@ -66,6 +66,25 @@ class TestChoosing:
         choice = logic(row(1, 10.0, 64, 64, 1, 64)).choose((128, 100, 3, 64))
         assert choice.expected_seconds == pytest.approx(2 * 128 * 100 * 3 * 64 / 10e9, rel=1e-5)
 
+    @pytest.mark.parametrize("count", [1, 5])
+    def test_an_operation_may_have_any_number_of_sizes(self, count: int):
+        """Distance and alignment look at all sizes alike, and a time grows with their product."""
+        kind = ProblemType("Own", "Own", tuple("ABCDE"[:count]), Configuration())
+        solutions = tuple(Named(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
+        time = Estimate(1e-3, 1e-3, 1e-3, 7)
+        places = [(64,) * (count - 1) + (last,) for last in (64, 256, 70)]
+        rows = tuple(Row(sizes, (), n, time, 1.0, ()) for n, sizes in enumerate(places))
+        asked = Logic(Document(ORIGIN, kind, solutions, rows, 0))
+        exact, aligned, odd = (asked.choose((64,) * (count - 1) + (last,)) for last in (64, 192, 74))
+        assert [exact.name, exact.rule] == ["S0", Rule.EXACT]
+        assert (aligned.name, aligned.neighbour) == ("S1", places[1])
+        assert aligned.distance == pytest.approx(math.log2(256 / 192))
+        assert aligned.expected_seconds == pytest.approx(1e-3), "never less than the shortest time measured"
+        assert (odd.name, odd.distance) == ("S2", pytest.approx(math.log2(74 / 70)))
+        assert odd.expected_seconds == pytest.approx(1e-3 * 74 / 70)
+        with pytest.raises(ValueError, match=f"{count + 1} sizes given, Own has A"):
+            asked.choose((1,) * (count + 1))
+
     @pytest.mark.parametrize("order", [1, -1])
     def test_of_equally_near_sizes_the_faster_speaks(self, order: int):
         rows = [row(1, 10.0, 64, 64, 1, 64), row(2, 99.0, 256, 64, 1, 64)][::order]

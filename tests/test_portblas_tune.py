@@ -20,6 +20,8 @@ from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
 from tunesmith.devices import Found
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched
+from tunesmith.library.doors import storage_for
+from tunesmith.library.gemm._door import GemmDoor
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Measurement, Outcome, UserError
@@ -31,7 +33,6 @@ from tunesmith.session.portblas import transposition as _portblas_tuner
 from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
 from tunesmith.session.portblas.rows import Kind
 from tunesmith.session.portblas.task import PortBlasTask
-from tunesmith.session.tune.arrays import row_major
 from tunesmith.store import RunState, Store
 
 SMALL = {
@@ -264,6 +265,14 @@ def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
             assert row.time.count == counts[key]
 
 
+def multiply(library, problem) -> None:
+    """On arrays in the problem's layout, against NumPy."""
+    call = GemmDoor().call(library, problem, storage_for(problem, np.random.default_rng(0)))
+    call()
+    a, b = call.args
+    np.testing.assert_allclose(call.keywords["out"], a @ b, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.opencl
 def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
     """Loaded as a user loads it, with arrays in each layout; the result is right."""
@@ -271,11 +280,9 @@ def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
     launched: list[Launched] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
         for one in outcome.plan.tuned:
-            arrays = row_major(one.problem, np.random.default_rng(0))
-            library.matmul(arrays.a, arrays.b, out=arrays.out)
+            multiply(library, one.problem)
             assert launched[-1].problem == one.problem
             assert launched[-1].choice.solution == one.winner.solution
-            np.testing.assert_allclose(arrays.out, arrays.a @ arrays.b, rtol=1e-4, atol=1e-4)
     assert {one.winner.solution.kernel for one in outcome.plan.tuned} == {"PortBlasGemm"}
 
 
@@ -348,9 +355,7 @@ def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
     assert [row.failure for row in one.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
     launched: list[Launched] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
-        arrays = row_major(one.problem, np.random.default_rng(0))
-        library.matmul(arrays.a, arrays.b, out=arrays.out)
-        np.testing.assert_allclose(arrays.out, arrays.a @ arrays.b, rtol=1e-4, atol=1e-4)
+        multiply(library, one.problem)
     assert launched[-1].choice.solution == one.winner.solution
     assert launched[-1].problem == one.problem
 
@@ -367,9 +372,7 @@ def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path
     assert one.winner.solution == fastest.solution
     launched: list[Launched] = []
     with tunesmith.load(chosen.logic[0], device="OpenCL:0:0", launched=launched.append) as library:
-        arrays = row_major(one.problem, np.random.default_rng(0))
-        library.matmul(arrays.a, arrays.b, out=arrays.out)
-        np.testing.assert_allclose(arrays.out, arrays.a @ arrays.b, rtol=1e-4, atol=1e-4)
+        multiply(library, one.problem)
     assert launched[-1].choice.solution.kernel == "VendorBlas"
     assert "Tile<" in header_of(chosen).read_text()
 

@@ -10,10 +10,10 @@ import pytest
 
 from random_reference import OnGpu, StreamingDevice, close, expected
 from tunesmith.devices import cuda
-from tunesmith.library import _random_runner
-from tunesmith.library._memory import Stream, stream_of
-from tunesmith.library._random_buffers import Buffer, buffer_of, value_type_of
-from tunesmith.library._random_position import Position
+from tunesmith.library.arrays._streams import Stream, stream_of
+from tunesmith.library.random import _runner
+from tunesmith.library.random._buffers import Buffer, buffer_of, value_type_of
+from tunesmith.library.random._position import Position
 from tunesmith.problems.random import GENERATORS, Kind
 from tunesmith.random import Generator
 from tunesmith.records import Plan, UserError, Write
@@ -228,7 +228,7 @@ def test_every_kind_shows_itself(kind):
 @pytest.fixture
 def streaming(monkeypatch):
     monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
-    monkeypatch.setattr(_random_runner, "Mark", object)
+    monkeypatch.setattr(_runner, "Mark", object)
     device = StreamingDevice()
     monkeypatch.setattr("tunesmith.toolchains.opencl.context", lambda selector: device._inner._context)
     return device

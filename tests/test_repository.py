@@ -12,7 +12,7 @@ import pytest
 
 from tunesmith.kernels import tuning_space
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.protocol import reference
+from tuning_file_page import reference
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tunesmith"
@@ -47,7 +47,7 @@ def test_every_python_file_has_fewer_than_400_lines() -> None:
 
 def test_names_are_plain() -> None:
     """Lower case, without spaces, so that every system and shell can hold them; capitals only for the usual few."""
-    usual = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "NOTICE", "CMakeLists.txt"}
+    usual = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "NOTICE", "CMakeLists.txt", "METADATA"}
     odd = [
         str(path.relative_to(ROOT))
         for path in sources()

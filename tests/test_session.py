@@ -101,7 +101,7 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> Non
     sheet = read_csv(path)
     assert [dict(sizes) for sizes in sheet.sizes] == [{"M": 32, "N": 32, "K": 32}, {"M": 128, "N": 64, "K": 32}]
     operation = OPERATIONS["GEMM"]
-    assert sheet.flops == tuple(operation.flops(problem) for problem in group.table.problems)
+    assert sheet.work == tuple(operation.flops(problem) for problem in group.table.problems)
     with Store.open(done.folder / "measurements.sqlite") as store:
         found = {
             (entry.problem.sizes, entry.solution): entry.measurement
@@ -113,7 +113,7 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> Non
         for solution, name in zip(group.table.solutions, sheet.names, strict=True):
             estimate = found[problem.sizes, solution].estimate
             assert estimate is not None
-            assert sheet.gflops[place, name] == pytest.approx(sheet.flops[place] / estimate.seconds * 1e-9)
+            assert sheet.rates[place, name] == pytest.approx(sheet.work[place] / estimate.seconds * 1e-9)
             (row,) = (
                 one for one in details if one["Solution"] == name and one["M"] == str(problem.sizes[0])
             )  # the two sizes differ in M
@@ -228,8 +228,8 @@ def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: Done[ses
 def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: Done[session.TuningPlan]) -> None:
     path = final_csv(troubled)
     sheet = read_csv(path)
-    (sound,) = (name for name in sheet.names if (0, name) in sheet.gflops)
-    assert set(sheet.gflops) == {(0, sound), (1, sound)}
+    (sound,) = (name for name in sheet.names if (0, name) in sheet.rates)
+    assert set(sheet.rates) == {(0, sound), (1, sound)}
     cells = list(csv.DictReader(path.with_suffix(".details.csv").open()))
     assert len(cells) == 8, "the illegal lineage has no column"
     for cell in cells:

@@ -21,7 +21,7 @@ from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Publis
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_launch import GRID
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame import run as frame_run

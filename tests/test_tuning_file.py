@@ -10,8 +10,9 @@ import pytest
 
 from tunesmith.bench._job import Policy
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.protocol import Benchmark, Final, Fork, GlobalParameters, Join, Objective, Phase, SearchPlan, reference
+from tunesmith.protocol import Benchmark, Final, Fork, GlobalParameters, Join, Objective, Phase, SearchPlan
 from tunesmith.records import Configuration
+from tuning_file_page import reference
 from tuning_space import SPACE, complaint, line_of, read
 
 ROOT = Path(__file__).parent.parent

@@ -156,7 +156,7 @@ def test_steps_of_the_device_and_calls_of_the_host_do_not_mix():
 
 def test_a_data_type_that_blas_does_not_have_is_a_launch_error():
     with pytest.raises(LaunchError) as raised:
-        HostBlas({}).gemm(call(dtype="float16"), dict.fromkeys("ABCD", 1))
+        HostBlas({}).calls(call(dtype="float16"), dict.fromkeys("ABCD", 1))
     assert raised.value.reason == "data type"
 
 

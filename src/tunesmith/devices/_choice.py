@@ -28,6 +28,7 @@ APIS: Registry[Api] = Registry(
         "OpenCL": "tunesmith.devices.opencl:OpenCL",
         "fake": "tunesmith.devices.fake:Fake",
     },
+    group="tunesmith.devices",
 )
 
 HIDDEN = ("fake",)
@@ -123,6 +124,8 @@ def _find(api: str) -> tuple[Found, ...]:
             return APIS[api].find()
     except ImportError as error:
         return (Found(api, problem=f"cannot be loaded: {error}", remedy=f"install what {error.name} belongs to"),)
+    except UserError as error:
+        return (Found(api, problem=f"{error.place}: {error.what}", remedy=error.remedy),)
     answer, problem = _ask(FIND_SECONDS, "find", api)
     if problem:
         return (Found(api, problem=f"looking for devices {problem}", remedy="update or remove its driver"),)

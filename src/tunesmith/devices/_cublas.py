@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.records import GemmCall
+from tunesmith.records import LibraryCall
 
 from ._base import LaunchError
 from ._cublas_lt import CuBlasLt
 from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, failure, sums_of
 from ._cuda_driver import bindings, call
+from ._gemm_call import GemmCall
 
 STRICT_MATH = 0 | 16
 """CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: without it cuBLAS
@@ -45,7 +46,8 @@ class CuBlas:
         self._library, self._extension = library, CuBlasLt(extension)
         self._handle: ctypes.c_void_p | None = None
         self._stream: int | None = None
-        self._uses: dict[GemmCall, Use] = {}
+        self._uses: dict[LibraryCall, Use] = {}
+        self._functions = {"gemm": self._gemm}
 
     @staticmethod
     def load(place: str) -> CuBlas:
@@ -57,16 +59,18 @@ class CuBlas:
         except OSError as error:
             raise LaunchError("no library", str(error)) from error
 
-    def gemm(self, step: GemmCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
+    def call(self, step: LibraryCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
         """What enqueues one call on a stream."""
         return partial(self.repeated(step, addresses), int(stream), addresses)
 
-    def repeated(self, step: GemmCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
+    def repeated(self, step: LibraryCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
         """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
-        arguments are made now, and of those only addresses change.
+        arguments are made now, and of those only addresses change."""
+        return self._functions[step.function](step, addresses)
 
-        cuBLAS adds to what its output holds, so with beta C is copied first.
-        """
+    def _gemm(self, called: LibraryCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
+        """cuBLAS adds to what its output holds, so with beta C is copied first."""
+        step = GemmCall.of(called)
         if is_extended(step):
             return self._extension.matmul(step, addresses)
         a, b, d = pointers = [ctypes.c_void_p(addresses[name]) for name in "ABD"]
@@ -84,7 +88,7 @@ class CuBlas:
 
         return enqueue
 
-    def use(self, step: GemmCall) -> Use:
+    def use(self, step: LibraryCall) -> Use:
         """The same for equal calls, for which cuBLAS chooses the same kernels."""
         return self._uses.setdefault(step, Use())
 

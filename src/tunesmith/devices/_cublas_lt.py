@@ -10,10 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tunesmith.records import GemmCall
-
 from ._base import NOT_SUPPORTED, LaunchError
 from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, failure, sums_of
+from ._gemm_call import GemmCall
 
 _TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _POINTERS = 3, 4, 7, {"Bias": 8, "ScaleA": 17, "ScaleB": 18}
 """CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB, _EPILOGUE; _BIAS_POINTER, _A_SCALE_POINTER, _B_SCALE_POINTER."""

@@ -9,9 +9,8 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
-from tunesmith.records import GemmCall
-
 from ._base import NOT_SUPPORTED, LaunchError
+from ._gemm_call import GemmCall
 
 OPERATIONS = {False: 0, True: 1}
 """CUBLAS_OP_N, CUBLAS_OP_T, by whether an operand is transposed."""

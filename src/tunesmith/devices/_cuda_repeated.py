@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tunesmith.records import GemmCall, Launch, Plan, Step, Write, Zero
+from tunesmith.records import Launch, LibraryCall, Plan, Step, Write, Zero
 
 from ._cuda_driver import entry, refused
 from ._cuda_program import Repeated
@@ -49,9 +49,9 @@ def _repeated(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqu
     match step:
         case Launch():
             return Repeated(step, programs[step.module], addresses).enqueue_at
-        case GemmCall():
-            multiply: Enqueue = programs[step.module].repeated(step, addresses)
-            return multiply
+        case LibraryCall():
+            enqueue: Enqueue = programs[step.module].repeated(step, addresses)
+            return enqueue
         case Zero():
             return _fill("cuMemsetD8Async", step.operand, step.offset, ctypes.c_ubyte(0), step.size)
         case Write():

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.records import GemmCall
+from tunesmith.records import LibraryCall
 
 from ._base import LaunchError
+from ._gemm_call import GemmCall
 
 FUNCTIONS = {"float32": "sgemm", "float64": "dgemm"}
 """BLAS has no other precisions."""
@@ -43,11 +44,13 @@ class HostBlas:
         offered = cython_blas.__pyx_capi__
         return HostBlas({dtype: _function(offered[name]) for dtype, name in FUNCTIONS.items()})
 
-    def gemm(self, call: GemmCall, addresses: Addresses) -> list[Callable[[], object]]:
-        """What has to be called, one after the other: where beta is not 0, C's copy into D; a gemm for each matrix.
+    def calls(self, step: LibraryCall, addresses: Addresses) -> list[Callable[[], object]]:
+        """What has to be called, one after the other. The calls hold addresses and no memory. Raises LaunchError for a
+        data type that BLAS does not have."""
+        return {"gemm": self._gemm}[step.function](GemmCall.of(step), addresses)
 
-        The calls hold addresses and no memory. Raises LaunchError for a data type that BLAS does not have.
-        """
+    def _gemm(self, call: GemmCall, addresses: Addresses) -> list[Callable[[], object]]:
+        """Where beta is not 0, C's copy into D; a gemm for each matrix."""
         if call.dtype not in self.functions:
             raise LaunchError("data type", f"the host's BLAS has no {call.dtype}")
         copying = [partial(_copy, call, addresses)] if call.beta and addresses["C"] != addresses["D"] else []

@@ -10,12 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import pyopencl as cl
 
-from tunesmith.records import GemmCall, Plan
+from tunesmith.records import LibraryCall, Plan
 
 from ._base import LaunchError, Prepared
 from ._host_blas import HostBlas
-
-OPERANDS = ("A", "B", "C", "D")
 
 SPINNING_SECONDS = 0.08
 """OpenBLAS's threads spin for some 30 ms after their last call before they sleep; kernels must not meet them there."""
@@ -45,10 +43,10 @@ class HostWork:
 
     def prepare(self, plan: Plan, programs: Sequence[HostBlas], operands: Mapping[str, Memory]) -> HostPrepared:
         """Raises LaunchError for a plan that has other steps as well."""
-        calls = [step for step in plan.steps if isinstance(step, GemmCall)]
+        calls = [step for step in plan.steps if isinstance(step, LibraryCall)]
         if len(calls) < len(plan.steps):
             raise LaunchError("invalid plan", "calls of the host's BLAS and commands of the device do not mix")
-        return HostPrepared(self, calls, programs, {name: operands[name] for name in OPERANDS})
+        return HostPrepared(self, calls, programs, operands)
 
     def time(self, executions: Sequence[HostPrepared]) -> float:
         """Seconds by the host's clock from the first call to the end of the last: no command of the device is timed."""
@@ -94,7 +92,7 @@ class HostPrepared(Prepared):
     """BLAS calls bound to memory. The work is done when `enqueue` returns."""
 
     def __init__(
-        self, work: HostWork, calls: Sequence[GemmCall], programs: Sequence[HostBlas], memory: Mapping[str, Memory]
+        self, work: HostWork, calls: Sequence[LibraryCall], programs: Sequence[HostBlas], memory: Mapping[str, Memory]
     ) -> None:
         self._work, self._memory = work, memory
         self._bind = [(programs[call.module], call) for call in calls]
@@ -115,7 +113,7 @@ class HostPrepared(Prepared):
         found = {name: self._place(memory, address_of) for name, memory in self._memory.items()}
         if found != self._addresses:
             self._addresses = found
-            self._calls = [made for blas, call in self._bind for made in blas.gemm(call, found)]
+            self._calls = [made for blas, call in self._bind for made in blas.calls(call, found)]
 
     def _place(self, memory: Memory, address_of: Callable[[Memory], int]) -> int:
         return memory.address if self._work.stays and memory.address else address_of(memory)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tunesmith.records import (
     Binary,
-    GemmCall,
     Launch,
+    LibraryCall,
     Module,
     OperandArgument,
     Plan,
@@ -171,7 +171,7 @@ class CudaDevice(Device):
         commands = [self._command(step, programs, memory) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
         kernels: list[Kernel | Use] = [programs[step.module].kernels[step.entry] for step in launches]
-        kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, GemmCall)]
+        kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
         return CudaPrepared(commands, kernels, programs)
 
     def _command(self, step: Step, programs: Sequence[Any], memory: Mapping[str, Memory]) -> Callable[[], object]:
@@ -182,9 +182,9 @@ class CudaDevice(Device):
             part = self.view(memory[""], step.offset, len(step.data))
             return partial(_copy, part.address, np.frombuffer(step.data, np.uint8), self._stream)
         addresses = {name: one.address for name, one in memory.items()}
-        if isinstance(step, GemmCall):
+        if isinstance(step, LibraryCall):
             blas: CuBlas = programs[step.module]
-            return blas.gemm(step, addresses, self._stream)
+            return blas.call(step, addresses, self._stream)
         ready = Repeated(step, programs[step.module], addresses)
         return partial(ready.enqueue, int(self._stream), step.grid[0])
 

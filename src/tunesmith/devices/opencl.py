@@ -24,8 +24,8 @@ from tunesmith.records import (
     Argument,
     Binary,
     CompiledFacts,
-    GemmCall,
     Launch,
+    LibraryCall,
     LocalArgument,
     Module,
     OperandArgument,
@@ -187,7 +187,7 @@ class OpenCLDevice(Device):
     def prepare(
         self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, _Memory], workspace: _Memory | None
     ) -> Prepared:
-        if any(isinstance(step, GemmCall) for step in plan.steps):
+        if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
         bind = _Binding(self, operands, workspace)
         with _Launching():
@@ -247,7 +247,7 @@ class OpenCLDevice(Device):
         if isinstance(step, Write):
             data = np.frombuffer(step.data, np.uint8)
             return partial(cl.enqueue_copy, self._queue, bind.workspace(0), data, dst_offset=step.offset)
-        assert isinstance(step, Launch), "a GemmCall is the host's"
+        assert isinstance(step, Launch), "a LibraryCall is the host's"
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
         kernel, is_new = bind.kernel(loaded, step)

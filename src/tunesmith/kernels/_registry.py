@@ -29,6 +29,7 @@ KERNELS: Registry[Kernel] = Registry(
         "CudaRandom": "tunesmith.kernels.random:CudaRandom",
         "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },
+    group="tunesmith.kernels",
 )
 """The order counts: where a configuration leaves open which family is meant, the first that fits is taken."""
 
@@ -44,8 +45,7 @@ ABSENT = "none"
 
 def families(operation: str, hidden: bool = True) -> list[Kernel]:
     """The families that compute an operation, in the registry's order; those for people only without `hidden`."""
-    names = [name for name in KERNELS if hidden or name not in HIDDEN]
-    return [kernel for kernel in map(KERNELS.__getitem__, names) if kernel.operation == operation]
+    return [one for one in KERNELS.values() if one.operation == operation and (hidden or one.name not in HIDDEN)]
 
 
 def family_for(operation: str, config: Configuration) -> Kernel:

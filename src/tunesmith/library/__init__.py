@@ -1,7 +1,7 @@
 """Run time: load a library logic, choose, launch."""
 
 from ._device import DeviceAbsentError
-from ._launcher import Launched
-from ._library import Library, load
+from .launch._launcher import Launched
+from .library import Library, load
 
 __all__ = ["DeviceAbsentError", "Launched", "Library", "load"]

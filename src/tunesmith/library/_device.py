@@ -29,7 +29,7 @@ def no_two_alike(logics: Logics) -> None:
             raise UserError(str(file), f"has the same problem type and device as {first}", "load one of them")
 
 
-def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, dict[ProblemType, Logic]]:
+def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, Logics]:
     """The device and the logics made on it: the one that was asked for, else the first of the logics' that is here.
 
     Logics of other devices serve only where a device was asked for and none was made on it. Raises UserError, naming
@@ -37,18 +37,18 @@ def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, dict[P
     was asked for runs the language of none.
     """
     device = asked if isinstance(asked, Device) else open_device(asked or _first_here(logics))
-    every = {logic.document.problem_type: logic for _, logic in logics if _languages(logic) <= _spoken(device.target)}
+    every = [(file, logic) for file, logic in logics if _languages(logic) <= _spoken(device.target)]
     if not every:
         if device is not asked:
             device.close()
         raise _speechless(logics, device.target)
-    own = {logic.document.problem_type: logic for _, logic in logics if _made_on(logic.document.origin, device.target)}
-    for logic in own.values():
+    own = [(file, logic) for file, logic in every if _made_on(logic.document.origin, device.target)]
+    for _, logic in own:
         _say_if_another_driver(logic.document.origin, device.target)
     return device, own or every
 
 
-def open_gpu(logics: Logics, selector: str) -> tuple[Device, dict[ProblemType, Logic]]:
+def open_gpu(logics: Logics, selector: str) -> tuple[Device, Logics]:
     """The GPU that tensors lie on, with the logics made on it. The thread's current context stays what it was. Raises
     DeviceAbsentError where none was."""
     with context_kept():
@@ -57,10 +57,17 @@ def open_gpu(logics: Logics, selector: str) -> tuple[Device, dict[ProblemType, L
     if any(_made_on(origin, device.target) for origin in origins):
         return device, served
     device.close()
-    made_on = ", ".join(dict.fromkeys(f"{one.device} ({one.api})" for one in origins))
+    made_on = ", ".join(dict.fromkeys(f"{origin.device} ({origin.api})" for origin in origins))
     what = f"was made on {made_on}; the tensors lie on {device.target.name} ({selector})"
     remedy = f"tune on it, or use it there all the same: load(..., device={selector!r})"
     raise DeviceAbsentError(str(logics[0][0]), what, remedy)
+
+
+def absent(file: Path, logic: Logic, target: Target) -> DeviceAbsentError:
+    """For who asks for a logic that is not used on the device that the library works on."""
+    origin = logic.document.origin
+    what = f"was made on {origin.device} ({origin.api}); the library works on {target.name} ({target.selector})"
+    return DeviceAbsentError(str(file), what, "tune on this device, or load that file alone with device=...")
 
 
 def _languages(logic: Logic) -> set[str]:

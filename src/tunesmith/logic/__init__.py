@@ -3,6 +3,7 @@
 from ._document import Document, Named, Origin, Regret, Row
 from ._files import logic_files, write_atomically
 from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, read_csv, write_csv
+from ._units import Unit
 from ._write import dump, write_logic
 from .select import Choice, Logic, Rule
 
@@ -19,6 +20,7 @@ __all__ = [
     "Row",
     "Rule",
     "Sheet",
+    "Unit",
     "dump",
     "logic_files",
     "read_csv",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tunesmith.records import Estimate, ProblemType, Solution, Target
 
+from ._units import Unit
+
 FORMAT = 2
 """The number under `tunesmith-logic`, raised when an older tunesmith could not read the file."""
 
@@ -40,14 +42,15 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A size that was measured: the place of its solution, the time, and GFLOP/s. `leading` as in Problem. `others` are
+    """A size that was measured: the place of its solution, the time, and
+    10^9 of the document's unit a second. `leading` as in Problem. `others` are
     the places of the document's other solutions that ran there, with their seconds."""
 
     sizes: tuple[int, ...]
     leading: tuple[int, ...]
     solution: int
     estimate: Estimate
-    gflops: float
+    rate: float
     others: tuple[tuple[int, float], ...] = ()
 
     def seconds(self, solution: int) -> float:
@@ -93,3 +96,8 @@ class Document:
     fallback: int
     regret: Regret | None = None
     unfinished: str = ""
+
+    @property
+    def unit(self) -> Unit:
+        """What its rates count. Raises UserError where the type's operation is not installed."""
+        return Unit.of(self.problem_type)

@@ -29,7 +29,7 @@ class Neighbours:
     def __init__(self, document: Document) -> None:
         rows = document.rows
         self._points = np.array([_point(row.sizes) for row in rows])
-        self._gflops = np.array([row.gflops for row in rows])
+        self._rates = np.array([row.rate for row in rows])
         self._winners = np.array([row.solution for row in rows], dtype=int)
         self._fallback = document.fallback
         known = {row.sizes: place for place, row in reversed(list(enumerate(rows)))}
@@ -47,7 +47,7 @@ class Neighbours:
         first.
 
         That is what lost least at the nearest sizes, in the geometric mean, a size counting by the inverse square of
-        its distance. Of equals the one comes first that won nearest, of equally near ones that with more GFLOP/s.
+        its distance. Of equals the one comes first that won nearest, of equally near ones that with the higher rate.
         `without` leaves one row out.
         """
         order = np.arange(len(self._winners))
@@ -56,7 +56,7 @@ class Neighbours:
             return
         # Rounded, so that sizes equally far up and down are equally far.
         distances = np.sqrt(((self._points - _point(sizes)) ** 2).sum(axis=1)).round(9)
-        order = order[np.lexsort((-self._gflops[order], distances[order]))]
+        order = order[np.lexsort((-self._rates[order], distances[order]))]
         solutions = self._winners[order[_firsts(self._winners[order])]]
         if self._fallback not in solutions and self._ran[order, self._fallback].any():
             solutions = np.append(solutions, self._fallback)

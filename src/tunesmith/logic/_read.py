@@ -198,7 +198,7 @@ def _solution(node: _Node, place: int, problem_type: ProblemType) -> Named:
 
 
 def _row(node: _Node, indices: int, solutions: int) -> Row:
-    where, solution, seconds, interval, count, gflops, others = node.items(7)
+    where, solution, seconds, interval, count, rate, others = node.items(7)
     sizes = _sizes(where)
     if len(sizes) < indices:
         raise _MalformedError(where.way, f"expected {indices} sizes, then leading dimensions if any")
@@ -208,7 +208,7 @@ def _row(node: _Node, indices: int, solutions: int) -> Row:
     times = tuple(others.times(solutions))
     if winner in dict(times):
         raise _MalformedError(others.way, f"solution {winner} is the size's own, and no other")
-    return Row(sizes[:indices], sizes[indices:], winner, estimate, gflops.number(), times)
+    return Row(sizes[:indices], sizes[indices:], winner, estimate, rate.number(), times)
 
 
 def _regret(node: _Node) -> Regret:

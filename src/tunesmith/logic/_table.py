@@ -9,19 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.problems import OPERATIONS
 from tunesmith.records import Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError, solution_names
 
 from ._files import write_atomically
+from ._units import Unit
 
 NOT_MEASURED = "not measured"
 """The reason of a cell that nobody asked for."""
 
-LEADING = ("LDD", "LDC", "LDA", "LDB")
-"""Tensile's names and order of a GEMM's leading dimensions."""
-
-FLOPS = "TotalFlops"
-
-DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples", "GFlops")
+DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +45,13 @@ class Cell:
 class FinalTable:
     """Problems (rows) by solutions (columns) of one problem type.
 
-    `flops` gives each problem's floating-point operations; a cell that is absent was not measured. Two problems of a
-    table differ in sizes or leading dimensions: the scalars are the same for all.
+    `work` gives each problem's, in the unit of its operation (GEMM: floating-point operations); a cell that is absent
+    was not measured. Two problems of a table differ in sizes or leading dimensions: the scalars are the same for all.
     """
 
     problem_type: ProblemType
     problems: tuple[Problem, ...]
-    flops: tuple[float, ...]
+    work: tuple[float, ...]
     solutions: tuple[Solution, ...]
     cells: Mapping[tuple[Problem, Solution], Cell]
 
@@ -70,40 +67,43 @@ class FinalTable:
         return unique(solution_names(self.solutions))
 
     def __iter__(self) -> Iterator[tuple[Problem, float]]:
-        """Each problem with its flops."""
-        return zip(self.problems, self.flops, strict=True)
+        """Each problem with its work."""
+        return zip(self.problems, self.work, strict=True)
 
 
 def write_csv(table: FinalTable, path: Path) -> Path:
-    """Write GFLOP/s, a row a size and a column a solution, empty where nothing ran; beside it `NAME.details.csv`.
+    """Write GFLOP/s (10^9 of what the operation counts), a row a size and a column a solution, empty where nothing ran;
+    beside it `NAME.details.csv`.
 
-    Columns: the type's index names, leading dimensions if any row has its own, `TotalFlops`, then the solutions' names.
-    The details have a row a cell: outcome, reason, seconds with interval, number of samples. Returns their path.
+    Columns: the type's index names, leading dimensions if any row has its own, `TotalFlops` (or what is counted), then
+    the solutions' names. The details have a row a cell: outcome, reason, seconds with interval, number of samples.
+    Returns their path.
     """
-    sizes = _Sizes(table)
+    sizes, unit = _Sizes(table), Unit.of(table.problem_type)
     names = table.names
     rows = (
-        [*sizes.of(problem), flops, *(gflops(flops, table.time(problem, s)) for s in table.solutions)]
-        for problem, flops in table
+        [*sizes.of(problem), work, *(rate(work, table.time(problem, s)) for s in table.solutions)]
+        for problem, work in table
     )
     details = path.with_suffix(".details.csv")
-    write_atomically(details, _text([*sizes.names, *DETAIL_COLUMNS], _details(table, sizes, names)))
-    write_atomically(path, _text([*sizes.names, FLOPS, *names], rows))
+    write_atomically(details, _text([*sizes.names, *DETAIL_COLUMNS, unit.column], _details(table, sizes, names)))
+    write_atomically(path, _text([*sizes.names, unit.total, *names], rows))
     return details
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A CSV as `write_csv` writes it: GFLOP/s by row and solution name; what did not run is absent.
+    """A CSV as `write_csv` writes it: 10^9 of its unit a second by row and solution name; what did not run is absent.
 
     `sizes` has a mapping from column name to size for each row; a leading dimension is there only where the file has
     one.
     """
 
     sizes: tuple[Mapping[str, int], ...]
-    flops: tuple[float, ...]
+    work: tuple[float, ...]
     names: tuple[str, ...]
-    gflops: Mapping[tuple[int, str], float]
+    rates: Mapping[tuple[int, str], float]
+    unit: Unit = Unit()
 
 
 def read_csv(path: Path) -> Sheet:
@@ -118,20 +118,20 @@ def read_csv(path: Path) -> Sheet:
             str(path), f"cannot be read as CSV ({error})", "give a file that `tunesmith tune` wrote"
         ) from error
     header = rows[0] if rows else []
-    if FLOPS not in header or len(set(header)) != len(header):
-        raise UserError(
-            f"{path}:1", f"the header has no column {FLOPS}, or a name twice", "give a file that `tunesmith tune` wrote"
-        )
-    place = header.index(FLOPS)
+    totals = [(place, unit) for place, name in enumerate(header) if (unit := Unit.of_total(name))]
+    if not totals or len(set(header)) != len(header):
+        what = f"the header has no column {Unit().total}, or a name twice"
+        raise UserError(f"{path}:1", what, "give a file that `tunesmith tune` wrote")
+    place, unit = totals[-1]
     sizes: list[Mapping[str, int]] = []
-    flops: list[float] = []
+    work: list[float] = []
     speeds: dict[tuple[int, str], float] = {}
     for number, row in enumerate(rows[1:]):
         try:
             if len(row) != len(header):
                 raise ValueError(f"{len(row)} cells under {len(header)} names")
             sizes.append({name: int(text) for name, text in zip(header[:place], row[:place], strict=True) if text})
-            flops.append(float(row[place]))
+            work.append(float(row[place]))
             for name, text in zip(header[place + 1 :], row[place + 1 :], strict=True):
                 if text and _positive(speed := float(text)):
                     speeds[number, name] = speed
@@ -139,12 +139,12 @@ def read_csv(path: Path) -> Sheet:
             raise UserError(
                 f"{path}:{number + 2}", f"is no row of sizes and speeds ({error})", "mend or drop it"
             ) from None
-    return Sheet(tuple(sizes), tuple(flops), tuple(header[place + 1 :]), speeds)
+    return Sheet(tuple(sizes), tuple(work), tuple(header[place + 1 :]), speeds, unit)
 
 
-def gflops(flops: float, time: Estimate | None) -> float | None:
-    """10^9 floating-point operations a second, at the median time."""
-    return flops / time.seconds * 1e-9 if time else None
+def rate(work: float, time: Estimate | None) -> float | None:
+    """10^9 of what is counted a second, at the median time."""
+    return work / time.seconds * 1e-9 if time else None
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:
@@ -163,10 +163,10 @@ class _Sizes:
     """The columns that say which problem a row is about."""
 
     def __init__(self, table: FinalTable) -> None:
-        indices = table.problem_type.indices
-        longest = max((len(problem.leading) for problem in table.problems), default=0)
-        leading = LEADING if longest == len(LEADING) else tuple(f"LD{number}" for number in range(longest))
-        self.names = (*indices, *leading)
+        kind = table.problem_type
+        padded = next((problem for problem in table.problems if problem.leading), None)
+        leading = OPERATIONS[kind.operation].leading(kind, padded.sizes) if padded else ()
+        self.names = (*kind.indices, *(name for name, _ in leading))
         self._leading = len(leading)
 
     def of(self, problem: Problem) -> list[int | None]:
@@ -175,13 +175,13 @@ class _Sizes:
 
 
 def _details(table: FinalTable, sizes: _Sizes, names: Sequence[str]) -> Iterator[list[object]]:
-    for problem, flops in table:
+    for problem, work in table:
         for solution, name in zip(table.solutions, names, strict=True):
             cell = table.cell(problem, solution)
             said = [name, cell.outcome.value, cell.reason, cell.detail]
             time = cell.estimate
             numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
-            yield [*sizes.of(problem), *said, *numbers, gflops(flops, cell.time)]
+            yield [*sizes.of(problem), *said, *numbers, rate(work, cell.time)]
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

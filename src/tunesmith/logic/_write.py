@@ -21,8 +21,8 @@ _COMMENTS = {
     "unfinished": "The run that wrote this was stopped; the same command goes on.",
     "solutions": "Only what is chosen for some size, and the fallback.",
     "fallback": "For sizes at which nothing else is legal: ran at the most sizes, best geometric mean.",
-    "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, GFLOP/s,"
-    " {other solution: seconds}]",
+    "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, {rate},"
+    " {{other solution: seconds}}]",
     "rest": "Other sizes: the solution that lost least at the nearest sizes above.",
     "texts": "The kernel's files, whole: a program that launches it needs no other.",
     "regret": "Time of what would be chosen for a size had it not been measured, over the best time known there.",
@@ -54,7 +54,8 @@ def dump(document: Document) -> str:
         "rest": _Record(REST),
         "regret": _regret(document.regret) if document.regret else None,
     }
-    parts = [_section(name, value) for name, value in sections.items()]
+    comments = _COMMENTS | {"exact": _COMMENTS["exact"].format(rate=document.unit.rate)}
+    parts = [_section(name, value, comments.get(name)) for name, value in sections.items()]
     if texts:
         parts += [f"# {_COMMENTS['texts']}\ntexts:\n", *(f"  {name}: {_block(text)}" for name, text in texts.items())]
     return "".join(parts)
@@ -78,12 +79,11 @@ _Dumper.add_representer(_Line, lambda dumper, data: dumper.represent_sequence(_L
 _Dumper.add_representer(_Record, lambda dumper, data: dumper.represent_mapping(_MAP, data.items(), flow_style=True))
 
 
-def _section(name: str, value: object) -> str:
-    comment = f"# {_COMMENTS[name]}\n" if name in _COMMENTS else ""
+def _section(name: str, value: object, comment: str | None) -> str:
     text: str = yaml.dump(
         {name: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
     )
-    return comment + text
+    return f"# {comment}\n{text}" if comment else text
 
 
 _NOT_IN_A_BLOCK = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -114,7 +114,7 @@ def _row(row: Row) -> _Line:
     time = row.estimate
     interval = _Line(bound if math.isfinite(bound) else None for bound in (time.low, time.high))
     others = _Record(row.others)
-    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.gflops, others])
+    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.rate, others])
 
 
 def _regret(regret: Regret) -> dict[str, object]:

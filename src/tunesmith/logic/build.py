@@ -14,7 +14,7 @@ from tunesmith.records import Estimate, Problem, Solution
 from ._cover import cover
 from ._document import Document, Named, Origin, Regret, Row
 from ._neighbours import Neighbours
-from ._table import Cell, FinalTable, gflops
+from ._table import Cell, FinalTable, rate
 from .select import Logic
 
 DIGITS = 6
@@ -49,9 +49,7 @@ def build(
     place = {solution: number for number, solution in enumerate(kept)}
     # A logic knows sizes, not scalars: of problems that differ in alpha or beta alone, the first speaks.
     spoken_for = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
-    rows = tuple(
-        _row(table, problem, flops, picks[problem], place) for problem, flops in table if problem in spoken_for
-    )
+    rows = tuple(_row(table, problem, work, picks[problem], place) for problem, work in table if problem in spoken_for)
     solutions = tuple(Named(name, solution) for name, solution in zip(names, kept, strict=True))
     document = Document(origin, table.problem_type, solutions, rows, place[fallback], unfinished=unfinished)
     return Logic(replace(document, regret=leave_one_out(document, table)))
@@ -65,7 +63,7 @@ def merge(tables: Sequence[FinalTable]) -> FinalTable:
     """
     if len({table.problem_type for table in tables}) != 1:
         raise ValueError("only tables of one problem type can be merged")
-    flops = {problem: count for table in tables for problem, count in table}
+    work = {problem: amount for table in tables for problem, amount in table}
     cells: dict[tuple[Problem, Solution], Cell] = {}
     for table in tables:
         for key, cell in table.cells.items():
@@ -73,8 +71,8 @@ def merge(tables: Sequence[FinalTable]) -> FinalTable:
                 cells[key] = cell
     return FinalTable(
         problem_type=tables[0].problem_type,
-        problems=tuple(flops),
-        flops=tuple(flops.values()),
+        problems=tuple(work),
+        work=tuple(work.values()),
         solutions=tuple(dict.fromkeys(solution for table in tables for solution in table.solutions)),
         cells=cells,
     )
@@ -138,14 +136,14 @@ def _seconds(table: FinalTable, problems: Sequence[Problem]) -> NDArray[np.float
     return np.array([[time.seconds if time else math.inf for time in row] for row in times])
 
 
-def _row(table: FinalTable, problem: Problem, flops: float, solution: Solution, place: Mapping[Solution, int]) -> Row:
+def _row(table: FinalTable, problem: Problem, work: float, solution: Solution, place: Mapping[Solution, int]) -> Row:
     time = table.time(problem, solution)
     assert time is not None, "only what ran is picked"
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
     times = {number: table.time(problem, other) for other, number in place.items() if other != solution}
     others = tuple((number, _short(other.seconds)) for number, other in times.items() if other)
-    speed = gflops(flops, time) or 0.0
-    return Row(problem.sizes, problem.leading, place[solution], rounded, _short(speed), others)
+    speed = _short(rate(work, time) or 0.0)
+    return Row(problem.sizes, problem.leading, place[solution], rounded, speed, others)
 
 
 def _weight(cell: Cell) -> int:

@@ -2,9 +2,9 @@
 
 from tunesmith.records import Registry
 
-from ._base import Array, Expected, Operation
+from ._base import Array, Expected, Operation, strided
 from ._files import text_of
-from ._keys import Key, shown, unknown_key
+from ._keys import Key, checked, shown, unknown_key
 from ._yaml import Node, read_yaml
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
 
@@ -15,9 +15,14 @@ OPERATIONS: Registry[Operation] = Registry(
         "Random": "tunesmith.problems.random:RandomOperation",
         "Custom": "tunesmith.problems.custom:CustomOperation",
     },
+    group="tunesmith.operations",
 )
 
+DEFAULT_OPERATION = "GEMM"
+"""What a tuning file means that names none, as Tensile's do."""
+
 __all__ = [
+    "DEFAULT_OPERATION",
     "LIMIT",
     "OPERATIONS",
     "Array",
@@ -25,11 +30,13 @@ __all__ = [
     "Key",
     "Node",
     "Operation",
+    "checked",
     "clamp",
     "exact_sizes",
     "range_sizes",
     "read_yaml",
     "shown",
+    "strided",
     "text_of",
     "unknown_key",
 ]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.records import Configuration, Operand, Problem, ProblemType, Value
+from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
+
+from .lists import GROUPING, ListedProblem, read_list, size_column
 
 Array = NDArray[np.generic]
+
+SMALL = 64
+"""The largest size of a problem that takes next to no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,9 @@ class Operation(ABC):
 
     name: str
     unit: str = "FLOP"
-    """What `work` counts, and a rate a second of."""
+    """What `work` counts (`FLOP`, `B` for bytes, or a word such as `elements`), and a rate a second of."""
+    single: tuple[str, ...] = ()
+    """Indices whose size is 1 where a tuning file names no sizes; the others have the first index's."""
 
     @abstractmethod
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
@@ -69,9 +77,78 @@ class Operation(ABC):
         """Name and smallest value, in elements, of each leading dimension that `Exact` may give after the sizes."""
         return ()
 
-    @abstractmethod
-    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
-        """Names of the sizes, in the order of a tuning file."""
+    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+        """The rows of a list of problems: a CSV file that `place` in a tuning file names, with a column for each index.
+
+        Raises UserError for whatever is wrong in the file, and for a type that cannot be listed.
+        """
+        columns = {index: size_column("") for index in problem_type.indices} | GROUPING
+        rows = read_list(path, columns, problem_type.indices, f"problems of {problem_type.name}")
+        return [
+            ListedProblem(
+                tuple(row[index] for index in problem_type.indices), row.get("family", ""), row.get("weight", 1.0)
+            )
+            for row in rows
+        ]
+
+    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+        """The error where every row of the list `name` is of another type; `others` counts them by their layout."""
+        return UserError(place, f"{name} has no problem of {problem_type.name}, but {others}", "change the list")
+
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Of each operand by name, the sizes that its logical extents are; "" for what is no size by itself.
+
+        They are found in the operands of a problem whose sizes cannot be taken for one another or for anything else.
+        """
+        sizes = {1_000_003 + 7919 * place: index for place, index in enumerate(problem_type.indices)}
+        problem = Problem(problem_type, tuple(sizes), (), self.scalars_of(problem_type.fields, str))
+        return {x.name: tuple(sizes.get(extent, "") for extent in x.shape) for x in self.operands(problem)}
+
+    def sizes_from(
+        self, problem_type: ProblemType, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]
+    ) -> tuple[int, ...]:
+        """The sizes of a problem whose operands have these shapes; `given` are those that the caller names.
+
+        Whether each shape fits all sizes is for the caller to see. Raises TypeError for a name that means nothing,
+        ValueError for a size that nothing tells or that is not positive.
+        """
+        extents, indices = self.extents(problem_type), problem_type.indices
+        for what, names, known in (("size", given, indices), ("operand", shapes, extents or shapes)):
+            if unknown := [name for name in names if name not in known]:
+                raise TypeError(f"{problem_type.name} has no {what} {unknown[0]!r}; there are {', '.join(known)}")
+        found = dict(given)
+        for name, shape in shapes.items():
+            for index, extent in zip(extents.get(name, ()), shape, strict=False):
+                found.setdefault(index, extent)
+        if missing := [index for index in indices if index not in found]:
+            told_by = ", ".join(f"{name} [{', '.join(sizes)}]" for name, sizes in extents.items()) or "no operand"
+            what = f"{problem_type.name}: no shape tells {' and '.join(missing)} (sizes are told by {told_by})"
+            raise ValueError(f"{what}; give sizes={{{missing[0]!r}: ...}}")
+        if empty := [index for index in indices if found[index] < 1]:
+            raise ValueError(f"{problem_type.name}: {empty[0]} is {found[empty[0]]}; there is nothing to launch")
+        return tuple(found[index] for index in indices)
+
+    def leading_from(
+        self, problem_type: ProblemType, sizes: tuple[int, ...], strides: Mapping[str, tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        """The leading dimensions of a problem whose operands have these strides in elements, () where all are natural.
+        One that no stride tells is natural, and so is one that would be too small: that is for the caller to see."""
+        smallest = tuple(least for _, least in self.leading(problem_type, sizes))
+        found = list(smallest)
+        natural = self.operands(Problem(problem_type, sizes, smallest)) if smallest else ()
+        for place, least in enumerate(smallest):
+            wider = self.operands(Problem(problem_type, sizes, (*smallest[:place], least + 1, *smallest[place + 1 :])))
+            # A stride that grows with it is a multiple of it; the smallest one is between neighbours.
+            growing = [
+                (after - before, strides[operand.name][axis])
+                for operand, other in zip(natural, wider, strict=True)
+                for axis, (before, after) in enumerate(zip(operand.strides, other.strides, strict=True))
+                if after > before and operand.shape[axis] > 1 and axis < len(strides.get(operand.name, ()))
+            ]
+            if growing:
+                factor, stride = min(growing)
+                found[place] = max(least, stride // factor)
+        return () if tuple(found) == smallest else tuple(found)
 
     @abstractmethod
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
@@ -88,23 +165,38 @@ class Operation(ABC):
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """What each output must hold, computed in float64, with an elementwise bound derived from the arithmetic."""
 
-    @abstractmethod
     def checks(self, problem: Problem) -> tuple[Problem, ...]:
         """The problems to verify before `problem` is timed: itself first, then the same with other scalars
         (for a GEMM, beta = 0 with a C full of NaN, and beta /= 0)."""
+        return (problem,)
 
-    @abstractmethod
     def small(self, problem: Problem) -> Problem:
         """A problem of the same type and scalars, no larger than `problem`, that takes next to no time."""
+        return replace(problem, sizes=tuple(min(size, SMALL) for size in problem.sizes), leading=())
 
-    @abstractmethod
     def flops(self, problem: Problem) -> float:
-        """Floating-point operations, by the field's convention (GEMM: 2 M N K batch)."""
+        """Floating-point operations, by the field's convention (GEMM: 2 M N K batch); 0 where none are counted."""
+        return 0.0
 
     def work(self, problem: Problem) -> float:
-        """What a rate of this operation is measured in: floating-point operations, where there are any."""
-        return self.flops(problem)
+        """What a rate of this operation is measured in, in its unit."""
+        return self.bytes(problem) if self.unit == "B" else self.flops(problem)
 
-    @abstractmethod
     def bytes(self, problem: Problem) -> float:
         """Compulsory traffic: each input read once, each output written once."""
+        return float(sum(traffic(operand) for operand in self.operands(problem)))
+
+
+def traffic(operand: Operand) -> int:
+    """Bytes of an operand's elements, counted twice where they are read and written."""
+    return math.prod(operand.shape) * np.dtype(operand.dtype).itemsize * (2 if operand.role == "inout" else 1)
+
+
+def strided(operand: Operand, storage: Array, writeable: bool = False) -> Array:
+    """The operand's logical array as a view of its storage. Raises ValueError when the storage is too short."""
+    if storage.size < operand.storage_elements:
+        raise ValueError(f"{operand.name} needs {operand.storage_elements} elements, its storage has {storage.size}")
+    strides = tuple(stride * storage.itemsize for stride in operand.strides)
+    # As words: NumPy strides no arrays of types that are not its own.
+    words = storage.view(f"u{storage.itemsize}")
+    return np.lib.stride_tricks.as_strided(words, operand.shape, strides, writeable=writeable).view(storage.dtype)

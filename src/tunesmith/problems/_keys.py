@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from tunesmith.records import UserError, Value
 
@@ -36,6 +36,20 @@ class Key:
 
     def takes_text(self) -> str:
         return f"one of {', '.join(map(shown, self.choices))}" if self.choices else self.takes
+
+
+def checked(
+    fields: Mapping[str, Value], keys: Iterable[Key], place: Callable[[str], str], where: str
+) -> dict[str, Any]:
+    """The value of every key, its default where the fields have none. Raises UserError for an unknown key of `where`,
+    and for a value that its key does not take; `place(name)` is where a field stands."""
+    known = {key.name: key for key in keys}
+    for name in fields:
+        if name not in known:
+            raise unknown_key(place(name), name, known, where)
+    return {
+        name: key.check(fields[name], place(name)) if name in fields else key.default for name, key in known.items()
+    }
 
 
 def shown(value: object) -> str:

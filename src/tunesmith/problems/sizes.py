@@ -10,11 +10,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from typing import TYPE_CHECKING
 
 from tunesmith.records import Problem, ProblemType, UserError, Value
 
-from ._base import Operation
 from ._keys import is_integer, shown
+
+if TYPE_CHECKING:
+    from ._base import Operation
 
 LIMIT = 1_000_000
 """The most sizes that one ProblemSizes may hold."""

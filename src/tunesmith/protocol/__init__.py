@@ -6,7 +6,6 @@ from ._forecast import Forecast, StepForecast, forecast
 from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Cell, Measure, Table
-from ._reference import reference
 from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
 from ._run import run
 from ._settings import GlobalParameters, LibraryLogic
@@ -47,7 +46,6 @@ __all__ = [
     "choose",
     "forecast",
     "read_tuning_file",
-    "reference",
     "run",
     "step_names",
 ]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.problems import LIMIT, Node, Operation, clamp, exact_sizes, range_sizes, shown, unknown_key
-from tunesmith.problems.gemm import is_interleaved
-from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
+from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
 
 from ._notes import Notes
@@ -48,9 +47,8 @@ class SizeReader:
         for form in _forms(node):
             if form.name == "File":
                 for row in self._rows(form):
-                    sizes = row.sizes(self.problem_type)
-                    found[sizes, ()] = None
-                    weights[sizes] += row.weight
+                    found[row.sizes, ()] = None
+                    weights[row.sizes] += row.weight
             else:
                 found.update(dict.fromkeys(self._spelled(form)))
             if len(found) > LIMIT:
@@ -60,9 +58,9 @@ class SizeReader:
         return self._problems(list(found)), self._weights(weights)
 
     def default(self, first: tuple[Value, ...]) -> tuple[tuple[Problem, ...], str]:
-        """The sizes `first` of the first index, the others like it and batch 1, and the Range that says so."""
+        """The sizes `first` of the first index, the others like it or 1, and the Range that says so."""
         indices = self.problem_type.indices
-        descriptors = [first, *((1,) if index == "Batch" else 0 for index in indices[1:])]
+        descriptors = [first, *((1,) if index in self.operation.single else 0 for index in indices[1:])]
         sizes = range_sizes([(each, "default sizes") for each in descriptors], self.problem_type, "default sizes")
         text = ", ".join(str(list(each)) if isinstance(each, tuple) else str(each) for each in descriptors)
         return self._problems([(each, ()) for each in sizes]), f"Range: [{text}]"
@@ -77,21 +75,18 @@ class SizeReader:
             return [(sizes, ()) for sizes in range_sizes(entries, self.problem_type, form.place)]
         return [exact_sizes(entries, self.problem_type, self.operation, form.place)]
 
-    def _rows(self, form: _Form) -> list[ListedGemm]:
+    def _rows(self, form: _Form) -> list[ListedProblem]:
         """The rows of a File that are of this type and of the families asked for; those of other types are said."""
         place, name = form.place, form.value.word("ProblemSizes.File")
-        if self.problem_type.operation != "GEMM" or is_interleaved(self.problem_type):
-            what = f"a File lists GEMMs of whole matrices, {self.problem_type.name} is something else"
-            raise UserError(place, what, "give it a Range or an Exact")
-        rows = _of_families(read_gemm_list(self.folder / name), form.family, name)
-        fitting = [row for row in rows if row.fits(self.problem_type)]
-        others = Counter(row.layout for row in rows if not row.fits(self.problem_type))
+        kind, path = self.problem_type, self.folder / name
+        rows = _of_families(self.operation.listed(kind, path, place), form.family, name)
+        fitting = [row for row in rows if row.sizes]
+        others = Counter(row.layout for row in rows if not row.sizes)
         said = ", ".join(f"{count} {layout}" for layout, count in others.items())
         if not fitting:
-            what = f"{name} has no problem of {self.problem_type.name}; as trans_a and trans_b it has {said}"
-            raise UserError(place, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
+            raise self.operation.none_listed(kind, place, name, said)
         if others:
-            what = f"{name}: {len(rows) - len(fitting)} of {len(rows)} rows are not of {self.problem_type.name}"
+            what = f"{name}: {len(rows) - len(fitting)} of {len(rows)} rows are not of {kind.name}"
             self.notes.say_once(place, f"{what} and are left out ({said})")
         return fitting
 
@@ -134,7 +129,7 @@ def _forms(node: Node) -> Iterator[_Form]:
                 yield _Form(name, value, item.at(name), given.get(FAMILY))
 
 
-def _of_families(rows: Sequence[ListedGemm], asked: Node | None, name: str) -> list[ListedGemm]:
+def _of_families(rows: Sequence[ListedProblem], asked: Node | None, name: str) -> list[ListedProblem]:
     """The rows of the families that are asked for, one word or a list of them; all where none is."""
     if asked is None:
         return list(rows)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.problems import OPERATIONS, Node, Operation, read_yaml, unknown_key
+from tunesmith.problems import DEFAULT_OPERATION, OPERATIONS, Node, Operation, read_yaml, unknown_key
 from tunesmith.records import Configuration, ProblemType, UserError, Value
 from tunesmith.spaces import Space
 
@@ -104,7 +104,7 @@ class _ProblemReader:
 
 
 def _operation(fields: dict[str, Value], node: Node) -> Operation:
-    name = fields.get("OperationType", "GEMM")
+    name = fields.get("OperationType", DEFAULT_OPERATION)
     if name not in OPERATIONS:
         what = f"OperationType {name} is not supported"
         raise UserError(node.at("OperationType"), what, f"there are {', '.join(OPERATIONS)}")

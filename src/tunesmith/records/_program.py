@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from numbers import Number
 
@@ -136,42 +137,16 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class GemmCall:
-    """One call of the `gemm` of the BLAS that module number `module` stands for: D = alpha op(A) op(B) + beta C.
-
-    Column-major, the operands by their names A, B, C and D; with beta = 0, C is not read. `dtype` is NumPy's name for
-    A and B, `dest` that for C and D; leading dimensions and strides from one matrix of the batch to the next are in
-    elements. The rest is what only some BLAS have: products in TF32; a Bias of M numbers and an activation, which then
-    come after beta C; a scale each for A and B (ScaleA, ScaleB). Of the plan's workspace it may use `workspace_bytes`.
-    """
+class LibraryCall:
+    """One call of a `function` of the vendor's library that module number `module` stands for. `parameters` is all that
+    the function needs but for the operands' addresses; the family writes them, and the device's library reads them."""
 
     module: int
-    dtype: str
-    transpose_a: bool
-    transpose_b: bool
-    m: int
-    n: int
-    k: int
-    batch: int
-    lda: int
-    ldb: int
-    ldc: int
-    ldd: int
-    stride_a: int
-    stride_b: int
-    stride_c: int
-    stride_d: int
-    alpha: float
-    beta: float
-    dest: str
-    tf32: bool = False
-    bias: bool = False
-    activation: str = "none"
-    scaled: bool = False
-    workspace_bytes: int = 0
+    function: str
+    parameters: Configuration
 
 
-Step = Zero | Write | Launch | GemmCall
+Step = Zero | Write | Launch | LibraryCall
 
 
 ZEROED_HEAD = 1 << 14
@@ -222,8 +197,6 @@ _WRITTEN: dict[type, str] = {
     Zero: "Zero operand offset size",
     Write: "Write offset digest",
     Launch: "Launch module entry grid work_group arguments shared_bytes",
-    GemmCall: "GemmCall module dtype transpose_a transpose_b m n k batch lda ldb ldc ldd stride_a stride_b stride_c"
-    " stride_d alpha beta dest tf32 bias activation scaled workspace_bytes",
     Plan: "Plan steps workspace_bytes setup",
 }
 """What `Plan.text` calls each record, and which fields it gives, in this order. These words are part of keys: a class
@@ -240,7 +213,13 @@ def _text(value: object) -> str:
         return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
     if type(value) in _WRITTEN:
         name, *fields = _WRITTEN[type(value)].split()
-        return f"{name}({', '.join(f'{field}={_text(getattr(value, field))}' for field in fields)})"
+        return _record(name, ((field, getattr(value, field)) for field in fields))
+    if isinstance(value, LibraryCall):
+        return _record(f"{value.function.capitalize()}Call", (("module", value.module), *value.parameters.items()))
     if isinstance(value, (Number, str)):
         return repr(value)
     raise TypeError(f"a plan holds numbers, words, tuples and its own records, not {value!r}")
+
+
+def _record(name: str, fields: Iterable[tuple[str, object]]) -> str:
+    return f"{name}({', '.join(f'{field}={_text(value)}' for field, value in fields)})"

@@ -14,14 +14,15 @@ from ._table import table, titled
 
 
 def winners(logic: Logic) -> RenderableType:
-    """Per size: the winner, GFLOP/s with interval."""
+    """Per size: the winner, its rate with interval."""
     document = logic.document
+    rate = document.unit.rate
     title = f"{document.problem_type.name} on {document.origin.device}"
-    shown = table("size", "GFLOP/s", "±", "n", "solution", right=("GFLOP/s", "±", "n"))
+    shown = table("size", rate, "±", "n", "solution", right=(rate, "±", "n"))
     for row in document.rows:
         name = document.solutions[row.solution].name
         size = "x".join(map(str, row.where))
-        shown.add_row(size, f"{row.gflops:.4g}", _text.half_width(row.estimate)[1:], str(row.estimate.count), name)
+        shown.add_row(size, f"{row.rate:.4g}", _text.half_width(row.estimate)[1:], str(row.estimate.count), name)
     return titled(title, shown)
 
 

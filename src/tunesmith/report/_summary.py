@@ -83,17 +83,17 @@ def _steps(steps: Sequence[StepRecord]) -> RenderableType:
 
 
 def _final(name: str, sheet: Sheet) -> RenderableType:
-    """GFLOP/s of the solutions that win somewhere or come closest, numbered; their names are below the table."""
+    """The speed of the solutions that win somewhere or come closest, numbered; their names are below the table."""
     rows = range(len(sheet.sizes))
-    best = {row: max((sheet.gflops.get((row, n), 0.0) for n in sheet.names), default=0.0) for row in rows}
-    merit = {n: sum(sheet.gflops.get((row, n), 0.0) / best[row] for row in rows if best[row]) for n in sheet.names}
+    best = {row: max((sheet.rates.get((row, n), 0.0) for n in sheet.names), default=0.0) for row in rows}
+    merit = {n: sum(sheet.rates.get((row, n), 0.0) / best[row] for row in rows if best[row]) for n in sheet.names}
     columns = sorted(sheet.names, key=lambda n: -merit[n])[:MOST_COLUMNS]
-    title = f"{name}: GFLOP/s of the {len(columns)} best of {len(sheet.names)} solutions"
+    title = f"{name}: {sheet.unit.rate} of the {len(columns)} best of {len(sheet.names)} solutions"
     shown = table("size", *(f"#{place}" for place in range(1, len(columns) + 1)))
     for row, sizes in enumerate(sheet.sizes):
         cells = []
         for column in columns:
-            speed = sheet.gflops.get((row, column))
+            speed = sheet.rates.get((row, column))
             mark = "*" if speed is not None and speed == best[row] else ""
             cells.append(f"{speed:.4g}{mark}" if speed is not None else "-")
         shown.add_row("x".join(str(size) for size in sizes.values()), *cells)

@@ -135,7 +135,7 @@ def _winners(logic: Logic) -> list[Document]:
             "low": row.estimate.low,
             "high": row.estimate.high,
             "samples": row.estimate.count,
-            "gflops": row.gflops,
+            document.unit.column.lower(): row.rate,
         }
         for row in document.rows
     ]
@@ -158,8 +158,9 @@ def _step(step: StepRecord) -> Document:
 
 
 def _final(sheet: Sheet) -> Document:
+    rates = sheet.unit.column.lower()
     rows = [
-        {"sizes": dict(sizes), "gflops": {name: sheet.gflops.get((row, name)) for name in sheet.names}}
+        {"sizes": dict(sizes), rates: {name: sheet.rates.get((row, name)) for name in sheet.names}}
         for row, sizes in enumerate(sheet.sizes)
     ]
     return {"solutions": list(sheet.names), "rows": rows}

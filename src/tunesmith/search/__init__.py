@@ -13,6 +13,7 @@ STRATEGIES: Registry[Strategy] = Registry(
         "random": "tunesmith.search.sampling:RandomSample",
         "surrogate": "tunesmith.search.surrogate:Surrogate",
     },
+    group="tunesmith.strategies",
 )
 """Those that a tuning file can name."""
 

@@ -88,14 +88,19 @@ class BinaryCache:
             return binary
         return None
 
+    def keeps(self, module: Module) -> bool:
+        """Whether a complete binary of this module would be put there."""
+        if not self._limit or self._path(module) is None:
+            return False
+        with suppress(OSError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _is_private(self.folder) and os.access(self.folder, os.W_OK)
+
     def keep(self, module: Module, binary: Binary) -> None:
         """Put a complete binary there, in one step."""
         path = self._path(module)
-        if path is None or not self._limit or not TOOLCHAINS[module.language].is_complete(binary):
-            return
-        with suppress(OSError):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if _is_private(self.folder):
+        if path and TOOLCHAINS[module.language].is_complete(binary) and self.keeps(module):
+            with suppress(OSError):
                 self._write(path, _content(binary))
 
     def _write(self, path: Path, content: bytes) -> None:

@@ -13,4 +13,5 @@ TOOLCHAINS: Registry[Toolchain] = Registry(
         "BLAS": "tunesmith.toolchains.blas:BlasToolchain",
         "fake": "tunesmith.toolchains.fake:FakeToolchain",
     },
+    group="tunesmith.toolchains",
 )

@@ -9,7 +9,7 @@ import numpy as np
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
-from tunesmith.records import Configuration, GemmCall, Module, Plan, Problem, ProblemType, Rejection, Target
+from tunesmith.records import Configuration, LibraryCall, Module, Plan, Problem, ProblemType, Rejection, Target
 from tunesmith.spaces import Space
 
 PLAIN = {
@@ -41,6 +41,14 @@ INT8_ALIGNMENT = 4
 FLOAT8_ALIGNMENT = 16
 """Bytes that columns of float8 products and the extents along them are multiples of. Source: NVIDIA's cuBLAS
 documentation, cublasLtMatmul, what its FP8 kernels require."""
+
+
+PARAMETERS = (
+    *("dtype", "transpose_a", "transpose_b", "m", "n", "k", "batch"),
+    *("lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c", "stride_d"),
+    *("alpha", "beta", "dest", "tf32", "bias", "activation", "scaled"),
+)
+"""What a call is told of a GEMM, in this order, which is part of keys; `devices/_gemm_call.py` says what each means."""
 
 
 class VendorBlas(Kernel):
@@ -90,33 +98,9 @@ class VendorBlas(Kernel):
         gemm = Gemm.of(problem)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
-        call = GemmCall(
-            module=0,
-            dtype=gemm.dtype,
-            transpose_a=gemm.transpose_a,
-            transpose_b=gemm.transpose_b,
-            m=gemm.m,
-            n=gemm.n,
-            k=gemm.k,
-            batch=gemm.batch,
-            lda=gemm.lda,
-            ldb=gemm.ldb,
-            ldc=gemm.ldc,
-            ldd=gemm.ldd,
-            stride_a=gemm.stride_a,
-            stride_b=gemm.stride_b,
-            stride_c=gemm.stride_c,
-            stride_d=gemm.stride_d,
-            alpha=gemm.alpha,
-            beta=gemm.beta,
-            dest=gemm.dest,
-            tf32=gemm.tf32,
-            bias=gemm.bias,
-            activation=gemm.activation,
-            scaled=gemm.scaled,
-            workspace_bytes=EXTENDED_WORKSPACE if _is_extended(gemm) else 0,
-        )
-        return Plan((call,), workspace_bytes=call.workspace_bytes)
+        workspace = EXTENDED_WORKSPACE if _is_extended(gemm) else 0
+        parameters = Configuration({name: getattr(gemm, name) for name in PARAMETERS} | {"workspace_bytes": workspace})
+        return Plan((LibraryCall(0, "gemm", parameters),), workspace_bytes=workspace)
 
 
 def _is_extended(gemm: Gemm) -> bool:

@@ -43,8 +43,12 @@ class CustomOperation(Operation):
     def former(self, problem: Problem) -> tuple[Problem, ...]:
         return tuple(replace(problem, type=kind) for kind in former_types(problem.type))
 
-    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
-        return problem_type.indices
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """Those that are a plain name in the description."""
+        return {
+            array.name: tuple(extent.text if extent.text in problem_type.indices else "" for extent in array.shape)
+            for array in description_of(problem_type).arrays
+        }
 
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """Dense arrays in row-major order."""
@@ -78,9 +82,6 @@ class CustomOperation(Operation):
             for name, (value, magnitude) in results.items()
         }
 
-    def checks(self, problem: Problem) -> tuple[Problem, ...]:
-        return (problem,)
-
     def small(self, problem: Problem) -> Problem:
         """Sizes of at most 64, but for those that a constraint names: they may not be what it requires any more."""
         constraints = description_of(problem.type).constraints
@@ -97,14 +98,7 @@ class CustomOperation(Operation):
     def bytes(self, problem: Problem) -> float:
         """As described, else each array once for every direction in which it travels."""
         described = description_of(problem.type).bytes
-        if described:
-            return described.number(sizes_of(problem), least=0)
-        return float(
-            sum(
-                operand.storage_elements * np.dtype(operand.dtype).itemsize * (2 if operand.role == "inout" else 1)
-                for operand in self.operands(problem)
-            )
-        )
+        return described.number(sizes_of(problem), least=0) if described else super().bytes(problem)
 
 
 def sizes_of(problem: Problem) -> dict[str, Value]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problems._base import Array, Expected, Operation
-from tunesmith.problems._keys import unknown_key
+from tunesmith.problems._keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
 from ._fields import FIELDS, SCALARS
@@ -130,9 +130,6 @@ class RandomOperation(Operation):
             lam=float(chosen["Lambda"]),  # type: ignore[arg-type]
         )
 
-    def indices(self, problem_type: ProblemType) -> tuple[str, ...]:
-        return problem_type.indices
-
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         fill = RandomFill.of(problem)
         return (Operand("Out", fill.dtype, (fill.count * fill.dimensions,), (1,), "out"),)
@@ -154,24 +151,9 @@ class RandomOperation(Operation):
         places = vectors[:, None] * fill.width.values + np.arange(fill.width.values)
         return {"Out": _expected(values, places, fill.count)}
 
-    def checks(self, problem: Problem) -> tuple[Problem, ...]:
-        return (problem,)
-
     def small(self, problem: Problem) -> Problem:
         sizes = (min(problem.size("N"), 4096), *(min(size, 2) for size in problem.sizes[1:]))
         return replace(problem, sizes=sizes)
-
-    def flops(self, problem: Problem) -> float:
-        """None are counted."""
-        return 0.0
-
-    def work(self, problem: Problem) -> float:
-        return self.bytes(problem)
-
-    def bytes(self, problem: Problem) -> float:
-        """What is written."""
-        fill = RandomFill.of(problem)
-        return float(fill.count * fill.dimensions * np.dtype(fill.dtype).itemsize)
 
 
 def scalars_for(
@@ -187,14 +169,7 @@ def scalars_for(
 
 
 def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> dict[str, Value]:
-    keys = {key.name: key for key in (*FIELDS, *SCALARS)}
-    for name in fields:
-        if name not in keys:
-            raise unknown_key(place(name), name, keys, "the ProblemType of random numbers")
-    return {
-        name: key.check(fields[name], place(name)) if name in fields else key.default  # type: ignore[misc]
-        for name, key in keys.items()
-    }
+    return checked(fields, (*FIELDS, *SCALARS), place, "the ProblemType of random numbers")
 
 
 def _sample(fill: RandomFill, problem: Problem) -> NDArray[np.int64]:

@@ -18,9 +18,8 @@ SECONDS = 120.0
 def watch(logic: Sequence[Path], cache: Path, seconds: float = SECONDS) -> list[str]:
     """What is wrong with logic files that were written, a sentence each; nothing when all is well.
 
-    Of every GEMM logic (the operation that the library launches) that NumPy arrays can ask for, each solution is
-    launched through `tunesmith.load` at the smallest size that it won: the launch must be of the solution that the
-    logic names there, and its result right.
+    Of every logic that NumPy arrays can ask for, each solution is launched through `tunesmith.load` at the smallest
+    size that it won: the launch must be of the solution that the logic names there, and its result right.
     `cache` is a bench's, so that what it compiled is found again.
     """
     if not logic:

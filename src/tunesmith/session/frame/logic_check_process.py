@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tunesmith.bench import connect_to_parent
 from tunesmith.devices import LaunchError
+from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched, Library, load
+from tunesmith.library.doors import Storage, door_of, logical_arrays, storage_for
 from tunesmith.logic import Document, Logic, Row
-from tunesmith.problems import OPERATIONS
-from tunesmith.records import Configuration, Problem, UserError
-from tunesmith.session.tune.arrays import RowMajor, row_major
-
-LAUNCHED = "GEMM"
-"""The operation that the library launches."""
-
-OF_TENSORS = ("ScaleAB", "F32XdlMathOp")
-"""Fields of types that are asked for by torch tensors alone: NumPy's arrays have no scale, and no TF32."""
+from tunesmith.problems import OPERATIONS, Array, Expected
+from tunesmith.records import Problem, Solution, UserError
 
 
 def watched(path: Path) -> Iterator[str]:
-    """What is wrong with one logic, a sentence each; see `_watch.watch`."""
+    """What is wrong with one logic, a sentence each; see `logic_check.watch`."""
     logic = Logic.load(path)
     kind = logic.document.problem_type
-    if kind.operation != LAUNCHED or any(name in kind.fields for name in OF_TENSORS):
+    if not door_of(kind).takes_host_arrays(kind):
         return
     launched: list[Launched] = []
     try:
@@ -46,31 +42,38 @@ def _smallest(document: Document) -> list[Row]:
 
 def _look(library: Library, logic: Logic, row: Row, launched: list[Launched]) -> Iterator[str]:
     kind = logic.document.problem_type
-    beta = 2.0 if kind.fields.flag("UseBeta") else 0.0
-    problem = Problem(kind, row.sizes, row.leading, Configuration({"alpha": 1.0, "beta": beta}))
-    arrays = row_major(problem, np.random.default_rng(0))
-    library.matmul(
-        arrays.a,
-        arrays.b,
-        out=arrays.out,
-        bias=arrays.storage.get("Bias"),
-        activation=str(kind.fields.get("Activation", "none")),
-        c=arrays.c if beta else None,
-        beta=beta,
-    )
-    told = launched[-1]
+    operation = OPERATIONS[kind.operation]
+    usual = Problem(kind, row.sizes, row.leading, operation.scalars_of(kind.fields, str))
+    problem = operation.checks(usual)[-1]
+    storage = storage_for(problem, np.random.default_rng(0))
+    before = {name: array.copy() for name, array in storage.items()}
+    door_of(kind).call(library, problem, storage)()
+    last = launched[-1]
     # Operands whose rows lie very far apart are copied by the library, and have natural leading dimensions then.
-    said = logic.choose(row.sizes, told.problem.leading)
-    if (told.problem.sizes, told.choice.solution) != (row.sizes, said.solution):
-        yield f"at {problem} the library launches {told.choice.name} for {told.problem}, the logic says {said.name}"
-    if not _right(problem, arrays):
-        yield f"at {problem} the library's launch of {told.choice.name} gives a wrong result"
+    named = logic.choose(row.sizes, last.problem.leading)
+    if (last.problem.sizes, last.choice.solution) != (row.sizes, named.solution):
+        yield f"at {problem} the library launches {last.choice.name} for {last.problem}, the logic says {named.name}"
+    if not _right(problem, last.solution, before, storage):
+        yield f"at {problem} the library's launch of {last.choice.name} gives a wrong result"
 
 
-def _right(problem: Problem, arrays: RowMajor) -> bool:
-    expected = OPERATIONS[LAUNCHED].reference(problem, arrays.storage)["D"]
-    found = arrays.out.T[expected.where].astype(np.float64)  # type: ignore[index]  # an index of NumPy's by its record
-    return bool((np.abs(found - expected.value) <= expected.bound).all() and not np.isnan(arrays.out).any())
+def _right(problem: Problem, solution: Solution, before: Storage, after: Storage) -> bool:
+    """Whether outputs are what the reference says, by what the family adds to the scalars where results depend on the
+    configuration too."""
+    added = KERNELS[solution.kernel].checks(solution.configuration, problem, (problem,))[0].scalars
+    known = replace(problem, scalars=problem.scalars | added)
+    expected = OPERATIONS[problem.type.operation].reference(known, before)
+    found = logical_arrays(problem, after)
+    return all(_meets(found[name], one) for name, one in expected.items())
+
+
+def _meets(found: Array, expected: Expected) -> bool:
+    """Whole numbers exactly: float64 has no two neighbours beyond 2^53."""
+    part = found[expected.where]  # type: ignore[index]  # an index of NumPy's by its record
+    if found.dtype.kind in "iu":
+        return bool((part == expected.value).all())
+    near = np.abs(part.astype(np.float64) - expected.value) <= expected.bound
+    return bool(near.all() and not np.isnan(found).any())
 
 
 def main(arguments: list[str]) -> None:

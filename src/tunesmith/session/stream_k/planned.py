@@ -8,7 +8,7 @@ from functools import cache
 
 from tunesmith.models.stream_k import Choice, Model, Portable, Published, Room, Work
 from tunesmith.problems.gemm import Gemm
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem, ProblemType, Target
 from tunesmith.session.frame.oracle import ConfigurationOracle
 

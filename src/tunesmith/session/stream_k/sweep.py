@@ -11,7 +11,7 @@ from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
 from tunesmith.models.stream_k import Calibrations, Choice, Room, Subject
 from tunesmith.models.stream_k_file import read
-from tunesmith.problems.gemm_list import ListedGemm, read_gemm_list
+from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
 from tunesmith.records import Estimate, UserError
 from tunesmith.session.frame import events

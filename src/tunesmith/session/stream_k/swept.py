@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.models.stream_k import Choice, Decision, Work
-from tunesmith.problems.gemm_list import ListedGemm
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Problem
 
 DATA_PARALLEL, BEST_SPLIT = "data-parallel", "best split-K"

@@ -28,7 +28,7 @@ class Calibration:
 
     compile_seconds: float
     verify_seconds: float
-    verified_flops: float
+    verified_work: float
     rate: float
 
 
@@ -88,7 +88,7 @@ def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) ->
 def _expected(
     step: StepForecast, problems: tuple[Problem, ...], known: Calibration, policy: Policy, processes: int
 ) -> float:
-    """Compiling once a candidate, then for each cell verification (fixed, and with the flops) and sampling.
+    """Compiling once a candidate, then for each cell verification (fixed, and with the work) and sampling.
 
     Sampling is warm-up and samples at the calibrated rate, kept within the policy's limits; racing makes it less.
     """
@@ -98,12 +98,12 @@ def _expected(
     operation = OPERATIONS[problems[0].type.operation]
     seconds = step.candidates * known.compile_seconds / processes
     for problem in problems:
-        flops = operation.flops(problem)
-        once = flops / known.rate
+        work = operation.work(problem)
+        once = work / known.rate if known.rate else 0.0
         sampling = min(policy.maximum_samples * once, policy.sampling_seconds)
         warm_up = min(policy.warm_up_seconds, 10 * once)
         at_least = (policy.minimum_samples + 2) * once
-        verify = known.verify_seconds + max(0.0, flops - known.verified_flops) / REFERENCE_RATE
+        verify = known.verify_seconds + max(0.0, work - known.verified_work) / REFERENCE_RATE
         seconds += cells * (verify + max(warm_up + sampling, at_least))
     return seconds
 
@@ -118,8 +118,8 @@ def _calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Ca
         measurement = carry_out(OneCell(judge.target, policy, found), Path(scratch)).plan.measurement
     if measurement is None or not measurement.estimate:
         return None
-    cost, flops = measurement.cost, judge.work(found[1])
-    return Calibration(cost.compile, cost.verify, flops, flops / measurement.estimate.seconds)
+    cost, work = measurement.cost, judge.work(found[1])
+    return Calibration(cost.compile, cost.verify, work, work / measurement.estimate.seconds)
 
 
 def _first_configurations(phases: Phases) -> list[Configuration]:

@@ -1,4 +1,4 @@
-"""A GEMM logic against NumPy's BLAS, on the sizes that it was tuned for."""
+"""A logic against another library on the host (a GEMM's: NumPy's BLAS), on the sizes that it was tuned for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from tunesmith.devices import environment
 from tunesmith.library import Launched, Library, load
+from tunesmith.library.doors import door_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
 
-from .arrays import row_major
 from .compare import Ratio, compare
 
 MOST_SETS = 64
@@ -26,7 +25,7 @@ MOST_SETS = 64
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One size: what the library launched, and NumPy's time over ours (host time, both through their public calls)."""
+    """One size: what the library launched, and the peer's time over ours (host time, both through public calls)."""
 
     problem: Problem
     flops: float
@@ -36,30 +35,35 @@ class Comparison:
 
 
 def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
-    """Compare on every size of every GEMM logic in a folder; UserError when there is none.
+    """Compare on every size of every logic in a folder that NumPy can compute too; UserError when there is none.
 
-    Both sides get the same row-major arrays, in several sets that are used in turn, so that the last-level cache is as
-    cold for the one as for the other.
+    Both sides get the same arrays, in several sets that are used in turn, so that the last-level cache is as cold for
+    the one as for the other.
     """
     # Threads are pinned as the bench pins them, and what it compiled is found again.
     os.environ.update(environment(folder / CACHE if folder.is_dir() else folder.parent / CACHE))
     launched: list[Launched] = []
+    compared = False
     with load(folder, launched=launched.append) as library:
-        types = [kind for kind in library.problem_types if kind.operation == "GEMM"]
-        if not types:
-            raise UserError(str(folder), "no GEMM logic in it", "give a folder that a GEMM was tuned into")
-        for kind in types:
+        for kind in library.problem_types:
+            scalars = OPERATIONS[kind.operation].scalars_of(kind.fields, str)
             for sizes in library.measured_sizes(kind):
-                yield _compare(library, Problem(kind, sizes), launched)
+                for comparison in _compared(library, Problem(kind, sizes, (), scalars), launched):
+                    compared = True
+                    yield comparison
+    if not compared:
+        raise UserError(str(folder), "no logic in it that NumPy computes", "give a folder that a GEMM was tuned into")
 
 
-def _compare(library: Library, problem: Problem, launched: list[Launched]) -> Comparison:
-    random = np.random.default_rng(0)
-    one = row_major(problem, random)
-    count = math.ceil(2 * library.target.last_level_cache_bytes / sum(x.nbytes for x in one.storage.values()))
-    sets = [one, *(row_major(problem, random) for _ in range(min(max(count, 2), MOST_SETS) - 1))]
-    ours = [partial(library.matmul, each.a, each.b, out=each.out) for each in sets]
-    peer = [partial(np.matmul, each.a, each.b, out=each.out) for each in sets]
-    ratio = compare(ours, peer)
-    flops = OPERATIONS["GEMM"].flops(problem)
-    return Comparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)
+def _compared(library: Library, problem: Problem, launched: list[Launched]) -> Iterator[Comparison]:
+    """Nothing where there is no peer."""
+    door, random = door_of(problem.type), np.random.default_rng(0)
+    first = storage_for(problem, random)
+    if door.peer(problem, first) is None:
+        return
+    count = math.ceil(2 * library.target.last_level_cache_bytes / sum(array.nbytes for array in first.values()))
+    sets = [first, *(storage_for(problem, random) for _ in range(min(max(count, 2), MOST_SETS) - 1))]
+    peers = [call for storage in sets if (call := door.peer(problem, storage))]
+    ratio = compare([door.call(library, problem, storage) for storage in sets], peers)
+    flops = OPERATIONS[problem.type.operation].flops(problem)
+    yield Comparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)

@@ -1,0 +1,162 @@
+"""The reference page of tuning files, made from the tables that they are read by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tunesmith.problems import Key, shown
+from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
+from tunesmith.problems.gemm.listed import COLUMNS
+from tunesmith.protocol import Phase
+from tunesmith.protocol._phases import INITIAL
+from tunesmith.protocol._settings import GLOBAL_KEYS, LOGIC_KEYS
+from tunesmith.protocol._sizes import COMMON_DEFAULT, FINAL_DEFAULT
+from tunesmith.protocol._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
+from tunesmith.spaces import Space
+
+PHASES = {
+    INITIAL: "One value for a parameter, which holds until a step settles it. A parameter with a single value in any "
+    "later phase has that value throughout; one that is named nowhere has its default.",
+    Phase.COMMON: "Each dict is a step with one winner, which holds for everything after it.",
+    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, tuned by itself from then on. "
+    "`Groups` lists further factors, each a list of dicts that set several parameters together.",
+    Phase.BENCHMARK_FORK: "Each dict is a step with one winner for each lineage.",
+    Phase.JOIN: "A list of forked parameters and derived values: the best lineage is kept for each combination of "
+    "their values. `[]` keeps one lineage; absent or empty (`JoinParameters:`) keeps all.",
+    Phase.BENCHMARK_JOIN: "Each dict is a step with one winner for each lineage that is left.",
+    Phase.FINAL: "Only `ProblemSizes`. Every lineage that is left is measured on every size.",
+}
+
+SIZE_FORMS = {
+    "`[n]`": "the size n",
+    "`[first, last]`": "first, 2 first, 3 first ... up to last",
+    "`[first, step, last]`": "from first, step apart, up to last",
+    "`[first, step, growth, last]`": "from first, the gaps being step, step + growth, step + 2 growth ..., up to last",
+    "`i`": "the size of index number i, an earlier one, counted from 0",
+}
+
+
+def reference(space: Space | None = None) -> str:
+    """The page in Markdown; with a space, also the parameters that its kernels have."""
+    sections = [_OPENING, *_problem_type(), *_phases(), *_problem_sizes(), *_settings(), *_tensile()]
+    if space is not None:
+        sections += ["## Parameters", _parameters(space)]
+    return "\n\n".join(sections) + "\n"
+
+
+_OPENING = """# Tuning files
+
+A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables by which tunesmith reads
+files.
+
+```yaml
+GlobalParameters:           # how everything is measured; may be left out
+BenchmarkProblems:
+  - - OperationType: GEMM   # the problem type
+    - ForkParameters: ...   # a size group with its phases
+    - ForkParameters: ...   # further size groups go through their phases by themselves
+LibraryLogic:               # how the result is labelled; may be left out
+```
+
+A key that is not known is an error. What is assumed or ignored is said when the file is read."""
+
+
+_OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
+[kernel's description](custom-kernels.md), from this file. `OperationType: Random` has
+[its own](parameters.md#random-number-generators)."""
+
+
+def _problem_type() -> list[str]:
+    return ["## Problem type", _OTHER_OPERATIONS, _keys(GEMM_FIELDS)]
+
+
+def _phases() -> list[str]:
+    rules = """A phase is a list of dicts, `parameter: [values]`. Several parameters in one dict are one step over all
+their combinations, the first varying fastest, with one winner. Outside of InitialSolutionParameters a parameter is
+named once. One with a single value is no step, wherever it stands."""
+    return ["## Phases", _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items())), rules]
+
+
+def _problem_sizes() -> list[str]:
+    common, final = shown(COMMON_DEFAULT), shown(FINAL_DEFAULT)
+    rules = f"""`ProblemSizes` stands in a phase as a dict, `- ProblemSizes: [...]`, and lists any number of
+
+- `Range: [...]`, one entry for each index (GEMM: M, N, batch if batched, K): every combination, the first index varying
+  fastest;
+- `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
+- `File: problems.csv`, a list of problems ([below](#lists-of-problems)).
+
+A size that is listed more than once is measured once. Sizes hold from their place on and into the next phases; the
+final phase has its own. Where there are none, the first index has {common} in the steps and {final} in the final phase,
+the others are like it, and the batch is 1.
+
+An entry of a `Range` is"""
+    columns = ((f"`{name}`", column.takes, column.doc) for name, column in COLUMNS.items())
+    forms, listed = _table(("entry", "sizes"), SIZE_FORMS.items()), _table(("column", "takes", "meaning"), columns)
+    return ["## Problem sizes", rules, forms, "### Lists of problems", _LIST, listed, _LIST_RULES]
+
+
+_LIST = """A `File` is CSV, its path relative to the tuning file. Its header names the columns. A list of GEMMs has m, n
+and k, and any of the others below; a list for another operation has one for each size, by the name of its index, and
+family and weight as below:"""
+
+_LIST_RULES = """A list of GEMMs speaks the language of its callers: C[m, n] = op(A) op(B) of **row-major** matrices, as
+`torch.mm(a, b)` with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A
+problem type is column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory, so B takes A's
+place and m and n are exchanged:
+
+| row of the list | problem |
+| --- | --- |
+| m, n, k, batch | the sizes n, m, batch, k of M, N, Batch, K, with natural leading dimensions |
+| `trans_b` is T | `TransposeA: True` |
+| `trans_a` is T | `TransposeB: True` |
+| batch is above 1 | `Batched: True` |
+
+Rows whose transposes or batch are not the problem type's are left out, which is said; so one list serves several
+problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
+
+A row's weight says how much it counts where a step or a join decides over several sizes (`StepObjective`: a weighted
+mean for geomean, a weighted sum for total_time; max and worst look at single sizes and ask no weight). Rows of the same
+size count together. What no list names counts 1. In the final phase every size has a winner of its own, and all are
+kept."""
+
+
+def _settings() -> list[str]:
+    absent = "A parameter without a default here has that of the bench's policy."
+    return ["## GlobalParameters", _keys(GLOBAL_KEYS.values()), absent, "## LibraryLogic", _keys(LOGIC_KEYS.values())]
+
+
+def _tensile() -> list[str]:
+    answers = ANSWERED_GLOBALS | ANSWERED_LOGIC
+    answered = _table(("Tensile's", "here"), ((f"`{name}`", text) for name, text in answers.items()))
+    names = ", ".join(f"`{name}`" for name in sorted(IGNORED_GLOBALS | IGNORED_LOGIC))
+    return ["## What is read and ignored", answered, f"Without a counterpart: {names}."]
+
+
+def _parameters(space: Space) -> str:
+    rows = (
+        (
+            f"`{parameter.name}`",
+            f"`{shown(parameter.default)}`",
+            ", ".join(shown(value) for value in parameter.values),
+            parameter.when.value,
+            parameter.doc,
+        )
+        for parameter in space
+    )
+    return _table(("parameter", "default", "values", "acts at", "meaning"), rows)
+
+
+def _keys(keys: Iterable[Key]) -> str:
+    rows = (
+        (f"`{key.name}`", "" if key.default is None else f"`{shown(key.default)}`", key.takes_text(), key.doc)
+        for key in keys
+    )
+    return _table(("key", "default", "takes", "meaning"), rows)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in lines
+    )

@@ -1,0 +1,144 @@
+"""One view of memory: where an array's elements lie, whichever library's array it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+NOT_YET = 256
+"""Stands for an address until there is one: aligned as it will be, and not null, so that tensor maps can be encoded."""
+
+WIDEST = 2
+"""On the host, columns further apart than this many times their length are copied together: a device without the
+host's memory would otherwise be sent mostly what lies between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An array by NumPy's name of its type, its shape, and its strides in bytes.
+
+    `native` is False for numbers in another byte order, `written_on` the stream on which an array says that it was
+    written, `number` the GPU's (None where only the driver can tell). `owner` keeps the memory alive.
+    """
+
+    dtype: str
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    read_only: bool = False
+    written_on: int | None = None
+    number: int | None = None
+    owner: Any = None
+    on_host: bool = False
+    native: bool = True
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.itemsize * self.count
+
+    @property
+    def selector(self) -> str:
+        """The GPU's; nothing for the host's memory, and for an empty array, which may lie nowhere."""
+        if self.on_host or not self.count:
+            return ""
+        return selector(ordinal(self.address) if self.number is None else self.number)
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first element to the end of the last, of strides that are not negative."""
+        reach = zip(self.shape, self.strides, strict=True)
+        return self.itemsize + sum((extent - 1) * stride for extent, stride in reach) if self.count else 0
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether elements follow one another as in C."""
+        natural = natural_strides(self.shape, self.itemsize)
+        axes = zip(self.shape, self.strides, natural, strict=True)
+        return 0 in self.shape or all(extent == 1 or stride == step for extent, stride, step in axes)
+
+    def overlaps(self, other: View) -> bool:
+        """Whether the ranges of memory of both meet."""
+        return self.address < other.address + other.span and other.address < self.address + self.span
+
+    def like(self, dtype: str, shape: tuple[int, ...]) -> View:
+        """Of memory that is still to be made beside this one, row-major and aligned."""
+        size = np.dtype(dtype).itemsize
+        made = replace(self, dtype=dtype, itemsize=size, shape=shape, strides=natural_strides(shape, size))
+        return replace(made, address=NOT_YET, read_only=False, native=True, owner=None)
+
+    # --- batches of matrices ------------------------------------------------------------------------------------------
+
+    def swapaxes(self, first: int, second: int) -> View:
+        order = list(range(len(self.shape)))
+        order[first], order[second] = second, first
+        shape, strides = (tuple(given[axis] for axis in order) for given in (self.shape, self.strides))
+        return replace(self, shape=shape, strides=strides)
+
+    def batch(self, length: int) -> View:
+        """As batch x rows x columns with a batch of that length; a single matrix is repeated."""
+        shape, strides = ((1, *self.shape), (0, *self.strides)) if len(self.shape) == 2 else (self.shape, self.strides)
+        step = strides[0] if length == shape[0] else 0
+        return replace(self, shape=(length, *shape[1:]), strides=(step, *strides[1:]))
+
+    def first(self) -> View:
+        """The first matrix of a batch, as a batch of one."""
+        return replace(self, shape=(1, *self.shape[1:]))
+
+    def one_below_the_other(self) -> View | None:
+        """The batch as one tall matrix, where each matrix's rows go on where the last one's ended."""
+        batch, rows, columns = self.shape
+        step = self.strides[0] if rows == 1 else self.strides[1]
+        if batch > 1 and self.strides[0] != step * rows:
+            return None
+        return replace(self, shape=(1, batch * rows, columns), strides=(0, step, self.strides[2]))
+
+    def leading_dimension(self, transposed: bool, interleaved: bool = False) -> int | None:
+        """How far apart the columns (transposed: the rows) of a batch x rows x columns are, in elements of one matrix.
+
+        None where the array is not laid out so. Along a column, elements are adjacent, and the matrices of the batch
+        follow one another at `leading` times the number of columns; `interleaved`, the elements of all matrices at one
+        position are adjacent.
+        """
+        inner, outer = (2, 1) if transposed else (1, 2)
+        length, unit = self.shape[inner], self.itemsize * (self.shape[0] if interleaved else 1)
+        steps = [stride / unit for stride in self.strides]
+        leading = steps[outer] if self.shape[outer] > 1 else float(length)
+        adjacent = length == 1 or steps[inner] == 1
+        regular = leading.is_integer() and length <= leading and self._can_be_taken(length, leading)
+        in_batch = self.strides[0] == self.itemsize if interleaved else steps[0] == leading * self.shape[outer]
+        return int(leading) if adjacent and regular and (self.shape[0] == 1 or in_batch) else None
+
+    def _can_be_taken(self, length: int, leading: float) -> bool:
+        """On a GPU everything is where kernels work on it."""
+        near = not self.on_host or leading <= max(WIDEST * length, length + 16)
+        return near and self.native and self.address % self.itemsize == 0
+
+
+def natural_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Those of a C-contiguous array, in bytes."""
+    strides = []
+    for extent in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= extent
+    return tuple(reversed(strides))
+
+
+def ordinal(address: int) -> int:
+    """The number of the GPU that has this address."""
+    from tunesmith.devices.cuda import ordinal_of
+
+    return ordinal_of(address)
+
+
+@cache
+def selector(number: int) -> str:
+    return f"CUDA:{number}"

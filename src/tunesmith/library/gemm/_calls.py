@@ -1,0 +1,120 @@
+"""Calls of `matmul` on one kind of arrays: recipes by layout, and what a library of arrays does around a launch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+from tunesmith.library.arrays._libraries import Arrays, inverse
+from tunesmith.library.launch._launcher import Launched, Launcher
+
+from ._call import Arguments, Call, Scalars
+from ._epilogue import finished
+from ._recipes import ROWS_FIRST, Copied, Empty, Recipe, Unfused, recipe
+from ._request import GemmRequest, WarnOnce
+
+OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
+
+REMEMBERED = 4096
+"""Layouts whose recipes are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A layout's recipe, with the device and the result that it is for.
+
+    `like` has the result's shape, type and device, and one element: torch makes a result like it in half of the time
+    that it takes to be told these three.
+    """
+
+    recipe: Recipe
+    launcher: Launcher
+    arrays: Arrays
+    request: GemmRequest
+    shape: tuple[int, ...]
+    device: Any = None
+    ordinal: int = 0
+    like: Any = None
+
+    def blank(self, axes: tuple[int, ...] = ROWS_FIRST) -> Any:
+        """Memory for the result, its axes from the slowest to the fastest."""
+        order = _last(axes, len(self.shape))
+        made = self.arrays.empty([self.shape[axis] for axis in order], self.request.result)
+        return made if axes == ROWS_FIRST else self.arrays.permuted(made, inverse(order))
+
+
+class Calls(ABC):
+    """`launcher_of` opens a device by its selector; `launched`, if given, hears of every launch."""
+
+    def __init__(
+        self,
+        launcher_of: Callable[[str], Launcher],
+        lock: RLock,
+        launched: Callable[[Launched], None] | None,
+        warn: WarnOnce,
+    ) -> None:
+        self._launcher_of, self._lock, self._launched, self._warn = launcher_of, lock, launched, warn
+        self._known: dict[Any, Known] = {}
+
+    @abstractmethod
+    def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
+        """activation(alpha scale_a scale_b a b + bias) + beta c, into `out` if there is one."""
+
+    def clear(self) -> None:
+        """Forget everything: what it was made for is closed."""
+        self._known.clear()
+
+    def _keep(self, key: Any, selector: str, call: Call, arrays: Callable[[Launcher], Arrays], **more: Any) -> Known:
+        """Find out what a layout comes to. Raises UserError where no logic serves it, or nothing runs."""
+        launcher = self._launcher_of(selector)
+        found = recipe(launcher, call)
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        known = self._known[key] = Known(found, launcher, arrays(launcher), call.request, call.shape, **more)
+        return known
+
+    def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
+        """The same call on copies, which the arrays' own library makes."""
+        reads = {
+            name: _copy(known, getattr(given, name), axes, once=name == recipe.shared)
+            for name, axes in recipe.axes.items()
+            if name != "out"
+        }
+        inner = given._replace(**reads)
+        if "out" not in recipe.axes:
+            return self.matmul(known.arrays.torch, inner, scalars)
+        result = self.matmul(known.arrays.torch, inner._replace(out=known.blank(recipe.axes["out"])), scalars)
+        return _into(known.blank() if given.out is None else given.out, result)
+
+    def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
+        """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""
+        if isinstance(recipe, Unfused):
+            self._warn.of_epilogue(recipe.left, recipe.like)
+            left = recipe.left
+            inner = given._replace(c=None, bias=None, out=None)
+            inner = inner if recipe.done.scaled else inner._replace(scale_a=None, scale_b=None)
+            product = self.matmul(known.arrays.torch, inner, Scalars(None, scalars.alpha, 0.0, known.request.result))
+        else:
+            left, product = known.request, _into(known.blank(), 0)
+        result = finished(known.arrays.torch, product, left, scalars.beta, given)
+        return _into(known.blank() if given.out is None else given.out, result)
+
+
+def _copy(known: Known, x: Any, axes: tuple[int, ...], once: bool) -> Any:
+    """A copy of one matrix of the batch, or else of one for each matrix of the result; of a bias as it is."""
+    if x.ndim > 1 and not (once and x.ndim == 2):
+        x = x[:1] if once else known.arrays.expand(x, (*known.shape[:-2], *x.shape[-2:]))
+    return known.arrays.copy(x, _last(axes, x.ndim))
+
+
+def _last(axes: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Those of the last ones alone: of a matrix that is no batch, or of a vector."""
+    return tuple(axis - 3 + count for axis in axes if axis >= 3 - count)
+
+
+def _into(out: Any, values: Any) -> Any:
+    out[...] = values
+    return out

@@ -1,0 +1,126 @@
+"""Matching a row- or column-major product to the column-major problem types that there are.
+
+The transpose of a row-major matrix is column-major in the same memory, and D' = B' A'. So every product is two
+problems: D = A B of M x N, and D' = B' A' of N x M, each with the transposes that the arrays' layouts ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tunesmith.logic import Logic
+from tunesmith.problems.gemm import is_interleaved
+from tunesmith.records import Configuration, Problem, ProblemType
+
+from ._call import Call
+from ._request import GemmRequest, is_tf32
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutMatch:
+    """One problem type, with the product or its transpose. `copied` counts the bytes of arrays that do not fit it.
+
+    `done` is how much of what is asked for problems of the type are; the rest follows the product.
+    """
+
+    type: ProblemType
+    swapped: bool
+    one_by_one: bool
+    copied: int
+    done: GemmRequest
+
+    @property
+    def cost(self) -> tuple[bool, int, bool, bool]:
+        return self.one_by_one, self.copied, not is_tf32(self.type), self.type.fields.flag("Batched")
+
+    @property
+    def axes(self) -> dict[str, tuple[int, int, int]]:
+        """Of each matrix by its argument's name, how problems of the type have its axes, the slowest first."""
+        flags, inside = self.type.fields, is_interleaved(self.type)
+        a, b = (flags.flag(name) == self.swapped for name in ("TransposeA", "TransposeB"))
+        of_a, of_b = ("b", "a") if self.swapped else ("a", "b")
+        columns_first = {of_a: a, of_b: b, "c": not self.swapped, "out": not self.swapped}
+        return {name: _AXES[first, inside] for name, first in columns_first.items()}
+
+
+_AXES = {(False, False): (0, 1, 2), (True, False): (0, 2, 1), (False, True): (1, 2, 0), (True, True): (2, 1, 0)}
+"""Axes of batch x rows x columns, by whether columns are contiguous, and whether the batch is interleaved."""
+
+
+def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch | None:
+    """The match with the fewest launches, then the fewest bytes to copy; of all that is asked for if any type has it,
+    else of the product alone. None where no type can do it.
+
+    A vector lies in rows and in columns, so several matches may be as good: then the one whose logic knows the size or
+    whose choice ran nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
+    """
+    for request in call.request.attempts:
+        found = list(_matches(call.only(request), logics))
+        least = min((match.cost for match in found), default=None)
+        level = [match for match in found if match.cost == least]
+        if len(level) > 1:
+            return min(level, key=lambda match: (_distance(call, match, logics), not match.swapped))
+        if level:
+            return level[0]
+    return None
+
+
+def problem_of(call: Call, match: LayoutMatch, leading: tuple[int, ...]) -> Problem:
+    """The problem that a call is by a match, with leading dimensions of D, C, A and B."""
+    fields, part = match.type.fields, call.transposed() if match.swapped else call
+    m, n, _, k = part.sizes
+    natural = m, m, k if fields.flag("TransposeA") else m, n if fields.flag("TransposeB") else k
+    return _problem(match.type, _sizes(call, match), () if leading == natural else leading, call.alpha, call.beta)
+
+
+def leading_dimensions(call: Call, match: LayoutMatch) -> tuple[int, ...]:
+    """Of D, C, A and B, none of which is a misfit."""
+    fields, inside = match.type.fields, is_interleaved(match.type)
+    part = call.transposed() if match.swapped else call
+    matrices = part.out, part.c or part.out, part.a, part.b
+    transposes = False, False, fields.flag("TransposeA"), fields.flag("TransposeB")
+    return tuple(x.leading_dimension(turned, inside) or 0 for x, turned in zip(matrices, transposes, strict=True))
+
+
+def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:
+    """Arguments that problems of the type cannot take as they lie."""
+    part, inside = call.transposed() if swapped else call, is_interleaved(kind)
+    names = {"a": "b", "b": "a"} if swapped else {}
+    transposed = {"a": kind.fields.flag("TransposeA"), "b": kind.fields.flag("TransposeB")}
+    return [
+        names.get(name, name)
+        for name, x in part.matrices.items()
+        if x.leading_dimension(transposed.get(name, False), inside) is None
+    ]
+
+
+def _matches(call: Call, logics: Mapping[ProblemType, Logic]) -> Iterator[LayoutMatch]:
+    for kind in logics:
+        if not call.request.served_by(kind):
+            continue
+        one_by_one = call.out.shape[0] > 1 and not kind.fields.flag("Batched")
+        part = call.first() if one_by_one else call
+        matrices = part.matrices
+        # A bias has a number for each row of a problem's D, and for each column of the caller's result.
+        for swapped in (True,) if call.request.bias else (True, False):
+            copied = sum(matrices[name].nbytes for name in misfits(part, kind, swapped))
+            yield LayoutMatch(kind, swapped, one_by_one, copied, call.request)
+
+
+def _distance(call: Call, match: LayoutMatch, logics: Mapping[ProblemType, Logic]) -> float:
+    return logics[match.type].choose(_sizes(call, match)).distance
+
+
+def _sizes(call: Call, match: LayoutMatch) -> tuple[int, ...]:
+    """As the problem type names them."""
+    rows, columns, batch, k = call.sizes
+    m, n = (columns, rows) if match.swapped else (rows, columns)
+    named = {"M": m, "N": n, "Batch": batch, "K": k}
+    return tuple(named[index] for index in match.type.indices)
+
+
+@lru_cache(maxsize=1024)
+def _problem(kind: ProblemType, sizes: tuple[int, ...], leading: tuple[int, ...], alpha: float, beta: float) -> Problem:
+    return Problem(kind, sizes, leading, Configuration({"alpha": alpha, "beta": beta}))

@@ -1,0 +1,110 @@
+"""`matmul` of torch tensors on a GPU: on torch's current stream, in its memory, with next to nothing done twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tunesmith.library.arrays._libraries import TorchArrays, no_gradient, view_of_torch
+from tunesmith.library.arrays._streams import current_handle, not_ready
+from tunesmith.library.arrays._view import selector
+from tunesmith.library.launch._launcher import ALIGNMENT
+
+from ._call import Arguments, Scalars, checked
+from ._calls import OVER_AN_OPERAND, Calls, Known
+from ._recipes import Addresses, Copied, Direct
+
+
+class TorchCalls(Calls):
+    """On the tensors' GPU, on torch's current stream."""
+
+    def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
+        try:
+            layouts, at = _seen(torch, given)
+            key = layouts, scalars, _tf32(torch, given.a)
+        except (AttributeError, TypeError, RuntimeError):
+            _check_tensors(torch, given)
+            raise
+        with self._lock:
+            known = self._known.get(key)
+            if known is None:
+                known = self._learn(torch, key, given, scalars)
+            match known.recipe:
+                case Direct() as recipe:
+                    return self._launch(torch, known, recipe, given, scalars, at)
+                case Copied() as recipe:
+                    return self._copied(known, recipe, given, scalars)
+                case recipe:
+                    return self._followed(known, recipe, given, scalars)
+
+    def _launch(
+        self, torch: Any, known: Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses
+    ) -> Any:
+        out = given.out
+        if out is None:
+            out = torch.empty_like(known.like, memory_format=torch.contiguous_format)
+            written = out.data_ptr()
+        elif recipe.overwrites(at):
+            return self._copied(known, OVER_AN_OPERAND, given, scalars)
+        else:
+            written = at[-1]
+        stream, size = current_handle(torch)(known.ordinal), recipe.workspace_bytes
+        if not size:
+            recipe.enqueue(stream, 0, at, written)
+        elif torch.cuda.is_current_stream_capturing():
+            # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
+            kept = torch.empty(size, dtype=torch.uint8, device=known.device)
+            recipe.enqueue(stream, kept.data_ptr(), at, written, on_zeros=False)
+        else:
+            recipe.enqueue(stream, known.launcher.workspaces.of(stream, recipe.launched.plan), at, written)
+        if self._launched:
+            self._launched(recipe.launched)
+        return out
+
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+        _check_tensors(torch, given)
+        if torch.cuda.is_current_stream_capturing():
+            raise not_ready()
+        seen = Arguments(*(None if x is None else view_of_torch(x) for x in given))
+        call = checked(seen, scalars, _tf32(torch, given.a))
+        device, ordinal = given.a.device, given.a.get_device()
+        like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
+        more = {"device": device, "ordinal": ordinal, "like": like}
+        return self._keep(key, selector(ordinal), call, lambda _: TorchArrays(torch, device), **more)
+
+
+def _seen(torch: Any, given: Arguments) -> tuple[tuple[Any, ...], Addresses]:
+    """All of the tensors that a recipe depends on, and their addresses, of which it depends on the alignment alone.
+
+    What autograd follows is refused here, at every call: whether it does is no part of a layout. Asking a tensor is
+    most of what a call costs, so each is asked once, and for no more than this.
+    """
+    layouts: list[Any] = []
+    at = []
+    for x in given:
+        if x is None:
+            layouts.append(None)
+            at.append(0)
+            continue
+        if x.requires_grad and torch.is_grad_enabled():
+            raise no_gradient()
+        address = x.data_ptr()
+        layouts.append((x.shape, x.stride(), x.dtype, x.get_device(), address % ALIGNMENT))
+        at.append(address)
+    return tuple(layouts), at
+
+
+def _tf32(torch: Any, a: Any) -> bool:
+    """Whether torch itself would multiply such tensors in TF32."""
+    return a.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest"
+
+
+def _check_tensors(torch: Any, given: Arguments) -> None:
+    """Raises TypeError for what is no dense tensor, ValueError where one lies elsewhere."""
+    for name, x in given._asdict().items():
+        if x is None:
+            continue
+        if not isinstance(x, torch.Tensor) or x.layout is not torch.strided:
+            what = f"a tensor of layout {x.layout}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+            raise TypeError(f"{name} is {what}; a is a tensor on a GPU, and the others are dense tensors there too")
+        if x.device != given.a.device:
+            raise ValueError(f"{name} lies on {x.device}, a on {given.a.device}: move them to one GPU first")

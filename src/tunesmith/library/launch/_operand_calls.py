@@ -1,0 +1,253 @@
+"""Launches of any operation on arrays that the caller gives by the names of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from threading import RLock
+from typing import Any
+
+from tunesmith.devices.cuda import RepeatedPlan
+from tunesmith.library.arrays._libraries import (
+    Arrays,
+    NumPyArrays,
+    TorchArrays,
+    as_tensor,
+    common_gpu,
+    host_array,
+    no_gradient,
+    on_gpu,
+    torch_of,
+    view_of_numpy,
+    view_of_torch,
+    view_on_gpu,
+)
+from tunesmith.library.arrays._streams import current_handle, follow, handle_for, not_ready
+from tunesmith.library.arrays._view import NOT_YET, View
+from tunesmith.library.doors import door_of
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, ProblemType
+
+from ._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready
+
+REMEMBERED = 4096
+"""Layouts whose launches are kept."""
+
+Views = Mapping[str, View]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller asks for: a problem type, arrays by the names of operands, sizes that no array tells, scalars."""
+
+    type: ProblemType
+    arrays: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    scalars: Configuration
+
+    @staticmethod
+    def of(
+        kind: ProblemType, named: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, Any]
+    ) -> Request:
+        """`named` may hold scalars, too; what is None was not given. Raises TypeError for an unknown scalar."""
+        given = {name: x for name, x in named.items() if x is not None}
+        defaults = OPERATIONS[kind.operation].scalars_of(kind.fields, str)
+        numbers = {**{name: x for name, x in given.items() if name in defaults}, **scalars}
+        if unknown := [name for name in numbers if name not in defaults]:
+            there = f"; there are {', '.join(defaults)}" if defaults else ""
+            raise TypeError(f"{kind.name} has no scalar {unknown[0]!r}{there}")
+        arrays = {name: x for name, x in given.items() if name not in defaults}
+        like = {name: type(defaults[name])(value) for name, value in numbers.items()}
+        return Request(kind, arrays, sizes, defaults | like)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a layout comes to: the problem's operands by name, and its launch; on a GPU ready for any memory."""
+
+    operands: Mapping[str, Operand]
+    ready: Ready
+    stand_ins: Mapping[str, str]
+    plan: RepeatedPlan | None
+
+    @property
+    def outputs(self) -> list[Operand]:
+        return [operand for operand in self.operands.values() if operand.role != "in"]
+
+    def addresses(self, views: Views, workspace: int) -> dict[str, int]:
+        named = {name: view.address for name, view in views.items()}
+        return {**named, **{name: named[other] for name, other in self.stand_ins.items()}, WORKSPACE: workspace}
+
+    def made(self, arrays: Arrays, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Memory for the outputs that were not given."""
+        missing = [operand for operand in self.outputs if operand.name not in given]
+        stored = {out.name: arrays.empty((out.storage_elements,), out.dtype) for out in missing}
+        return {out.name: arrays.strided(stored[out.name], out.shape, out.strides) for out in missing}
+
+    def results(self, arrays: Mapping[str, Any]) -> Any:
+        """The output, or several by name."""
+        found = {operand.name: arrays[operand.name] for operand in self.outputs}
+        return next(iter(found.values())) if len(found) == 1 else found
+
+
+class OperandCalls:
+    """Launches by layout. `launcher_of` opens a device by its selector, the library's own without one; `launched`, if
+    given, hears of every launch."""
+
+    def __init__(
+        self, launcher_of: Callable[[str], Launcher], lock: RLock, launched: Callable[[Launched], None] | None
+    ) -> None:
+        self._launcher_of, self._lock, self._launched = launcher_of, lock, launched
+        self._known: dict[Any, Known] = {}
+
+    def launch(self, asked: Request, stream: Any) -> Any:
+        """The outputs: one, or several by name. See `Library.launch`."""
+        first: Any = next(iter(asked.arrays.values()), None)
+        torch = torch_of(first)
+        if torch is not None and first.is_cuda:
+            if stream is not None:
+                raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
+            return self._on_gpu(TorchArrays(torch, first.device), asked, stream)
+        if first is not None and on_gpu(first):
+            return self._on_gpu(None, asked, stream)
+        if stream is not None:
+            raise ValueError("the arrays lie on the host; a stream goes with memory of a GPU")
+        return self._on_host(torch, asked)
+
+    def clear(self) -> None:
+        """Forget everything: what it was made for is closed."""
+        self._known.clear()
+
+    def _on_host(self, torch: Any, asked: Request) -> Any:
+        beside = next(iter(asked.arrays), "")
+        arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
+        with self._lock:
+            launcher = self._launcher_of("")
+            known = self._prepared(launcher, asked, {name: view_of_numpy(x) for name, x in arrays.items()})
+            made = known.made(NumPyArrays(launcher.device.alignment), arrays)
+            roles = {operand.name: operand.role for operand in known.outputs}
+            launcher.run(known.ready, {**arrays, **made}, roles, known.stand_ins)
+            self._tell(known)
+        shown = made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
+        return known.results({**asked.arrays, **shown})
+
+    def _on_gpu(self, arrays: TorchArrays | None, asked: Request, stream: Any) -> Any:
+        """Torch's tensors, which make more of their kind, or without `arrays` those of any other library."""
+        given = asked.arrays
+        if arrays:
+            views = {name: _view_of_torch(arrays, x, name) for name, x in given.items()}
+            handle = current_handle(arrays.torch)(arrays.device.index or 0)
+        else:
+            beside, handle = next(iter(given)), handle_for(given.values(), stream)
+            views = {name: view_on_gpu(x, name, handle, beside) for name, x in given.items()}
+        with self._lock:
+            launcher = self._launcher_of(common_gpu(views.values()))
+            with launcher.gpu.on(handle):
+                capturing = launcher.gpu.capturing()
+            known = self._prepared(launcher, asked, views, capturing)
+            missing = [operand.name for operand in known.outputs if operand.name not in views]
+            if missing and not arrays:
+                raise ValueError(f"give {missing[0]}: arrays like {beside} cannot be made here")
+            made = known.made(arrays, views) if arrays else {}
+            views.update({name: view_of_torch(x) for name, x in made.items()})
+            follow(launcher.gpu, views.values(), handle)
+            plan, own = known.ready.launched.plan, None
+            if capturing and arrays:
+                # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
+                own = arrays.empty((plan.workspace_bytes,), "uint8")
+            workspace = launcher.workspaces.of(handle, plan) if own is None else own.data_ptr()
+            assert known.plan
+            zeroed = own is None and plan.zeroed <= ZEROED_HEAD
+            known.plan.enqueue(handle, known.addresses(views, workspace), zeroed)
+            self._tell(known)
+        return known.results({**given, **made})
+
+    def _tell(self, known: Known) -> None:
+        if self._launched:
+            self._launched(known.ready.launched)
+
+    def _prepared(self, launcher: Launcher, asked: Request, views: Views, capturing: bool = False) -> Known:
+        """The launch for a layout. Overlaps depend on addresses, and are looked for at every call."""
+        layouts = ((name, x.dtype, x.shape, x.strides, x.address % ALIGNMENT, x.read_only) for name, x in views.items())
+        key = asked.type, launcher.device, asked.scalars, tuple(asked.sizes.items()), *layouts
+        known = self._known.get(key)
+        if known is None:
+            if capturing:
+                raise not_ready()
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[key] = self._learn(launcher, asked, views)
+        _check_overlaps(known, views)
+        return known
+
+    def _learn(self, launcher: Launcher, asked: Request, views: Views) -> Known:
+        if why := launcher.sunk.get(asked.type):
+            raise why
+        operation = OPERATIONS[asked.type.operation]
+        sizes = operation.sizes_from(asked.type, {name: view.shape for name, view in views.items()}, asked.sizes)
+        strides = {name: tuple(step // view.itemsize for step in view.strides) for name, view in views.items()}
+        problem = Problem(asked.type, sizes, operation.leading_from(asked.type, sizes, strides), asked.scalars)
+        operands = {operand.name: operand for operand in operation.operands(problem)}
+        unread = [name for name in door_of(asked.type).unread(problem) if name not in views]
+        _check_operands(problem, operands, views, unread)
+        stand_ins = dict.fromkeys(unread, next(name for name, operand in operands.items() if operand.role != "in"))
+        if all(view.on_host for view in views.values()):
+            return Known(operands, launcher.ready(problem), stand_ins, None)
+        with launcher.at_home():
+            ready = launcher.ready(problem, aligned=not any(view.address % ALIGNMENT for view in views.values()))
+            first = {WORKSPACE: NOT_YET} | {
+                name: views[name].address if name in views else NOT_YET for name in operands
+            }
+            plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
+        return Known(operands, ready, stand_ins, plan)
+
+
+def _view_of_torch(arrays: TorchArrays, x: Any, name: str) -> View:
+    torch = arrays.torch
+    if not isinstance(x, torch.Tensor) or x.layout is not torch.strided or x.device != arrays.device:
+        where = getattr(x, "device", type(x).__name__)
+        raise ValueError(f"{name} is no dense tensor on {arrays.device} ({where}): all operands lie on one GPU")
+    if x.requires_grad and torch.is_grad_enabled():
+        raise no_gradient()
+    return view_of_torch(x)
+
+
+def _check_operands(
+    problem: Problem, operands: Mapping[str, Operand], views: Views, unread: Collection[str] = ()
+) -> None:
+    """Raises TypeError for operands that are unknown or missing and for data types, ValueError for shapes, strides and
+    outputs that must not be written."""
+    if unknown := [name for name in views if name not in operands]:
+        raise TypeError(f"{problem.type.name} has no operand {unknown[0]!r}; there are {', '.join(operands)}")
+    for name, operand in operands.items():
+        if name in views:
+            _check(operand, views[name], problem)
+        elif operand.role != "out" and name not in unread:
+            shape = "x".join(map(str, operand.shape))
+            raise TypeError(f"{name} is missing: {problem.type.name} reads it ({operand.dtype}, {shape})")
+
+
+def _check(operand: Operand, view: View, problem: Problem) -> None:
+    name, steps = operand.name, tuple(stride * view.itemsize for stride in operand.strides)
+    if view.dtype != operand.dtype or not view.native:
+        other = "" if view.native else " in another byte order"
+        raise TypeError(f"{name} is {view.dtype}{other}; {problem.type.name} takes {operand.dtype}")
+    if view.shape != operand.shape:
+        sizes = ", ".join(f"{index}={size}" for index, size in zip(problem.type.indices, problem.sizes, strict=True))
+        raise ValueError(f"{name} has shape {view.shape}; {problem.type.name} of {sizes} asks for {operand.shape}")
+    axes = zip(view.shape, view.strides, steps, strict=True)
+    if view.count and any(extent > 1 and stride != step for extent, stride, step in axes):
+        what = f"{name} has strides {view.strides} in bytes, {problem.type.name} takes {steps}"
+        raise ValueError(f"{what}: give a contiguous copy")
+    if view.address % view.itemsize:
+        raise ValueError(f"{name} lies at an address that is no multiple of {view.itemsize} bytes: give a copy")
+    if operand.role != "in" and view.read_only:
+        raise ValueError(f"{name} must not be written; give a writeable array")
+
+
+def _check_overlaps(known: Known, views: Views) -> None:
+    for (name, view), (other, beside) in combinations(views.items(), 2):
+        roles = {known.operands[name].role, known.operands[other].role}
+        if roles != {"in"} and view.overlaps(beside):
+            raise ValueError(f"{name} shares memory with {other}, and is written: give another array")

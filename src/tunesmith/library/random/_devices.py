@@ -1,0 +1,80 @@
+"""Devices that generators work on, each opened once a process, with the programs compiled on them so far."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from tunesmith.devices import APIS, Device, Program, choose, open_device
+from tunesmith.devices._choice import SELECTOR_VARIABLE
+from tunesmith.devices.cuda import context_kept
+from tunesmith.kernels import Kernel
+from tunesmith.kernels.random import CudaRandom, OpenCLRandom
+from tunesmith.library.launch._programs import Compiled, Programs
+from tunesmith.records import Configuration, ProblemType, Rejection, Target, UserError
+
+FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
+"""Not from the registry, whose search for an operation's families loads those of every other."""
+
+_OPENING = threading.Lock()
+
+
+def compiled(
+    programs: Programs, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType
+) -> tuple[Program, ...]:
+    """A program for each module of a configuration. Raises UserError, with the reason, where it cannot run."""
+    refuse(kernel.rejections(config, kind, device.target), kind, device.target)
+    made = programs.compiled(device, kernel, config, kind)
+    if isinstance(made, Rejection):
+        refuse(iter([made]), kind, device.target)
+    assert isinstance(made, Compiled)
+    return made.programs
+
+
+def refuse(reasons: Iterator[Rejection], kind: ProblemType, target: Target) -> None:
+    """Raises UserError for the first reason, if there is one."""
+    if reason := next(reasons, None):
+        raise UserError(kind.name, f"not on {target.name}: {reason}", "give another shape, data type or device")
+
+
+_PROGRAMS: WeakKeyDictionary[Device, Programs] = WeakKeyDictionary()
+
+
+def programs_of(device: Device) -> Programs:
+    """Those of a device, which all its generators share."""
+    with _OPENING:
+        return _PROGRAMS.setdefault(device, Programs())
+
+
+def device_for(asked: Device | str | None, selector: str) -> Device:
+    """The device that was asked for; else `selector`, on which a buffer lies; without one the first that is usable."""
+    if isinstance(asked, Device):
+        return asked
+    with _OPENING:
+        if asked is None and selector:
+            return _opened(selector)
+        return _opened(_chosen(asked, os.environ.get(SELECTOR_VARIABLE)))
+
+
+def family_on(target: Target) -> Kernel:
+    """The kernels that run there."""
+    for kernel in FAMILIES:
+        if kernel.language in APIS[target.api].languages:
+            return kernel
+    raise UserError("device", f"{target.name} runs no kernels of random numbers", "`tunesmith devices` shows others")
+
+
+@cache
+def _chosen(asked: str | None, variable: str | None) -> str:
+    """Remembered, since it starts processes; `variable`, the environment's, is what it depends on besides."""
+    return choose(asked, [kernel.language for kernel in FAMILIES]).selector
+
+
+@cache
+def _opened(selector: str) -> Device:
+    with context_kept() if selector.startswith("CUDA:") else nullcontext():
+        return open_device(selector)

@@ -1,0 +1,282 @@
+"""One generator on one device: its launches, and its tables and engines in memory, from one call to the next."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tunesmith.devices import Buffer as Memory
+from tunesmith.devices import Device, LaunchError, Program
+from tunesmith.devices.cuda import CudaDevice, Mark, Repeated
+from tunesmith.kernels.random import COUNT, changed, groups, start_argument
+from tunesmith.library.arrays._streams import Stream
+from tunesmith.library.launch._memory import Pool, lent
+from tunesmith.library.launch._programs import Programs
+from tunesmith.problems.random import RandomFill, random_type, scalars_for
+from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
+
+from ._buffers import Buffer
+from ._devices import compiled, family_on, programs_of, refuse
+from ._position import Position
+from ._settings import Settings, Shapes
+
+REMEMBERED = 256
+"""Requests whose plans are kept."""
+
+POISSON_ROOM = 1 << 14
+"""Bytes, at least those of any Poisson distribution's table: with room for it, the workspace serves all requests."""
+
+WORKSPACE = "workspace"
+
+OUT = 0
+"""Which argument of `generate` is the buffer."""
+
+WIDEST_VECTOR = 16
+"""Bytes of the largest vector that an engine gives."""
+
+REPLAYED = 1 << 26
+"""Bytes of scratch memory, about, for engines that cannot skip and go over what they gave before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a buffer is filled with."""
+
+    distribution: str
+    value_type: str
+    mean: float = 0.0
+    stddev: float = 1.0
+    lam: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorLaunch:
+    """What was launched: the problem type's name, how many values it gave, the launch shape, and the device's name."""
+
+    name: str
+    count: int
+    shape: LaunchShape
+    device: str
+
+
+@dataclass(slots=True)
+class _Planned:
+    """A request's plan for one value, with its programs; `width` words make a vector of `values` values.
+
+    `shape` is the launch's when there is work for all of it; `repeated` is the launch made ready on a GPU.
+    """
+
+    request: Request
+    problem: Problem
+    config: Configuration
+    programs: tuple[Program, ...]
+    workspace_bytes: int
+    tables: tuple[Write, ...]
+    launch: Launch
+    shape: LaunchShape
+    width: int
+    values: int
+    itemsize: int
+    repeated: Repeated | None = None
+
+
+class Runner:
+    """Fills buffers. Its memory is given back by `close`, or when nobody refers to it any more."""
+
+    def __init__(self, settings: Settings, shapes: Shapes, device: Device) -> None:
+        self.device = device
+        self._settings, self._shapes = settings, shapes
+        self._kernel, self._programs = family_on(device.target), programs_of(device)
+        self.shape = shapes.own(device.target.architecture)
+        self._engines = self.shape.threads if settings.engines_depend else 1
+        self._plans: dict[Request, _Planned] = {}
+        self._pool = Pool(device)
+        self._written: dict[int, str] = {}
+        self._seeded = False
+        self._last: Request | None = None
+        self._used_on: Stream | None = None
+        self._mark: Mark | None = None
+        self.close = weakref.finalize(self, _give_back, device, self._programs, self._pool)
+        self.close.atexit = False
+
+    def fill(
+        self, request: Request, position: Position, buffer: Buffer, stream: Stream | None
+    ) -> tuple[Position, GeneratorLaunch]:
+        """Fill the buffer from `position` on: on a stream of the caller's, where nothing waits, or for None on our own.
+
+        Returns where to go on. Raises UserError for what cannot run there, LaunchError when the device fails.
+        """
+        with self._programs.lock, _on(self.device, stream.handle if stream else None):
+            planned = self._planned(request)
+            count = buffer.count // self._settings.dimensions
+            begin = position.fit_for(planned.width, self._engines)
+            try:
+                self._wait_for_others(buffer, stream)
+                self._write_tables(planned)
+                self._bring_engines(planned, position, begin)
+                self._launch(planned, begin, count, buffer, waits=stream is None)
+                self._let_others_wait()
+            except BaseException:
+                # Nobody knows how far it got: the next call seeds engines and writes tables again.
+                self._seeded = False
+                self._written = dict.fromkeys(self._written, "")
+                raise
+        self._last = request
+        vectors, skips = -(-count // planned.values), self._settings.generator.skips
+        filled = GeneratorLaunch(planned.problem.type.name, buffer.count, planned.shape, self.device.target.name)
+        return begin.after(vectors, planned.width, self._engines, skips), filled
+
+    def reseed(self) -> None:
+        """Say that the next call does not go on where the last one ended."""
+        self._seeded = False
+
+    def _planned(self, request: Request) -> _Planned:
+        planned = self._plans.get(request)
+        if planned is None:
+            if len(self._plans) >= REMEMBERED:
+                self._plans.clear()
+            planned = self._plans[request] = self._plan(request)
+        return planned
+
+    def _plan(self, request: Request) -> _Planned:
+        settings, target = self._settings, self.device.target
+        distribution, value_type = request.distribution, request.value_type
+        kind = random_type(settings.generator.name, distribution, value_type, dynamic=settings.dynamic)
+        shape = self._shapes.launch(target.architecture, distribution, value_type)
+        config = self._kernel.space(kind).defaults | {"BlockSize": shape.block, "GridSize": shape.grid}
+        scalars = scalars_for(
+            distribution, seed=settings.seed, mean=request.mean, stddev=request.stddev, lam=request.lam
+        )
+        problem = Problem(kind, (1, settings.dimensions)[: len(kind.indices)], (), scalars)
+        programs = compiled(self._programs, self.device, self._kernel, config, kind)
+        plan = self._kernel.plan(config, problem, target)
+        tables = tuple(step for step in plan.setup if isinstance(step, Write))
+        (launch,) = (step for step in plan.steps if isinstance(step, Launch))
+        fill = RandomFill.of(problem)
+        words, itemsize = settings.words_of(fill.width), np.dtype(fill.dtype).itemsize
+        return _Planned(
+            request, problem, config, programs, plan.workspace_bytes, tables, launch, shape, words, fill.width.values,
+            itemsize,
+        )  # fmt: skip
+
+    def _wait_for_others(self, buffer: Buffer, stream: Stream | None) -> None:
+        """Order what follows behind our last call, and behind whoever wrote a buffer that came without a stream."""
+        if not isinstance(self.device, CudaDevice):
+            return
+        before, self._used_on = self._used_on, stream
+        if before and not (before.lasts and stream and before.handle == stream.handle):
+            if before.lasts:
+                with self.device.on(before.handle):
+                    self.device.record(self._marked)
+            self.device.follow(self._marked)
+        if stream is None and buffer.written_on is not None:
+            with self.device.on(buffer.written_on):
+                self.device.synchronize()
+
+    def _let_others_wait(self) -> None:
+        """Mark the end of the call where that cannot be done later; between short kernels it would cost time."""
+        if self._pool.get(WORKSPACE) is None:
+            self._used_on = None
+        elif isinstance(self.device, CudaDevice) and self._used_on and not self._used_on.lasts:
+            self.device.record(self._marked)
+
+    @property
+    def _marked(self) -> Mark:
+        self._mark = self._mark or Mark()
+        return self._mark
+
+    def _write_tables(self, planned: _Planned) -> None:
+        """Put into the workspace what the launch reads and is not there yet."""
+        if not planned.workspace_bytes:
+            return
+        if self._pool.get(WORKSPACE) is None:
+            self._pool.at_least(WORKSPACE, planned.workspace_bytes + POISSON_ROOM)
+        missing = tuple(step for step in planned.tables if self._written.get(step.offset) != step.digest)
+        if missing and not self._written:
+            # Nothing runs in it yet, and the driver may want to wait before it takes over much memory.
+            with _on(self.device, None):
+                self._carry_out(planned, missing)
+                self.device.synchronize()
+        elif missing:
+            self._carry_out(planned, missing)
+        self._written.update((step.offset, step.digest) for step in missing)
+
+    def _bring_engines(self, planned: _Planned, position: Position, begin: Position) -> None:
+        """Have the engines where the call begins: from the seed on, or from where they were left, at `position`."""
+        if not self._settings.engines_depend:
+            return
+        skips = self._settings.generator.skips
+        if not self._seeded:
+            self._seed(planned, begin, skips)
+        elif begin != position and skips and self._last:
+            # The rest of a turn; engines that cannot skip leave it out by themselves.
+            self._discard(self._last, position, self._engines - position.vectors)
+        self._seeded = True
+
+    def _seed(self, planned: _Planned, begin: Position, skips: bool) -> None:
+        offset = begin.offset if skips else 0
+        problem = replace(planned.problem, scalars=planned.problem.scalars | {"offset": offset})
+        setup = self._kernel.plan(planned.config, problem, self.device.target).setup
+        self._carry_out(planned, tuple(step for step in setup if isinstance(step, Launch)))
+        if not skips:
+            most = max(1, REPLAYED // (4 * self._engines)) * self._engines
+            for done in range(0, begin.offset, most):
+                self._discard(Request("uniform", "unsigned_int"), Position(0), min(most, begin.offset - done))
+        if begin.vectors:
+            self._discard(planned.request, Position(begin.offset), begin.vectors)
+
+    def _discard(self, request: Request, begin: Position, vectors: int) -> None:
+        """Have engines give vectors that nobody wants: less than a turn, or any number of single words."""
+        planned = self._planned(request)
+        scratch = self._pool.at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))
+        self._enqueue(planned, begin, vectors * planned.values, scratch)
+
+    def _launch(self, planned: _Planned, begin: Position, count: int, buffer: Buffer, waits: bool) -> None:
+        if buffer.array is None:
+            assert isinstance(self.device, CudaDevice)
+            self._repeat(self.device, planned, begin, count, buffer.address)
+            if waits:
+                self.device.synchronize()
+            return
+        problem = replace(planned.problem, sizes=(count, *planned.problem.sizes[1:]))
+        refuse(
+            self._kernel.rejections_for(planned.config, problem, self.device.target), problem.type, self.device.target
+        )
+        with lent(self.device, self._pool, {"Out": buffer.array}, {"Out": "out"}) as buffers:
+            self._enqueue(planned, begin, count, buffers["Out"])
+        self._programs.keep_new(self.device)
+
+    def _enqueue(self, planned: _Planned, begin: Position, count: int, out: Memory) -> None:
+        grid, numbers = self._sized(planned, begin, count)
+        self._carry_out(planned, (changed(planned.launch, grid, numbers),), out)
+
+    def _repeat(self, device: CudaDevice, planned: _Planned, begin: Position, count: int, address: int) -> None:
+        if planned.repeated is None:
+            planned.repeated = device.repeated(planned.launch, planned.programs[0], self._pool.get(WORKSPACE))
+        grid, numbers = self._sized(planned, begin, count)
+        device.launch(planned.repeated, grid, ((OUT, address), *numbers))
+
+    def _sized(self, planned: _Planned, begin: Position, count: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """Work-groups and arguments for so many values (of each dimension) from a position on."""
+        generator, start = self._settings.generator, begin.offset
+        if self._settings.engines_depend:
+            start = (start + begin.vectors) % self._engines
+        grid = groups(generator, planned.shape.block, planned.shape.grid, count * planned.itemsize)
+        return grid, ((COUNT, count), (start_argument(generator), start))
+
+    def _carry_out(self, planned: _Planned, steps: tuple[Step, ...], out: Memory | None = None) -> None:
+        plan = Plan(steps, planned.workspace_bytes)
+        operands = {} if out is None else {"Out": out}
+        self.device.prepare(plan, planned.programs, operands, self._pool.get(WORKSPACE)).enqueue()
+
+
+def _on(device: Device, stream: int | None) -> AbstractContextManager[None]:
+    return device.on(stream) if isinstance(device, CudaDevice) else nullcontext()
+
+
+def _give_back(device: Device, programs: Programs, pool: Pool) -> None:
+    with suppress(LaunchError), programs.lock, _on(device, None):
+        pool.close()

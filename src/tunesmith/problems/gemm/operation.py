@@ -1,0 +1,204 @@
+"""D = activation(alpha op(A) op(B) + bias) + beta C: operands, inputs, and what it must give.
+
+Everything is column-major, as in BLAS and Tensile: D and C are M x N with M contiguous; A is M x K with M contiguous,
+or K contiguous when transposed; B is K x N with K contiguous, or N contiguous when transposed. The matrices of a batch
+follow one another, or lie interleaved: then what is said to be contiguous is `Batch` elements apart. Without an
+activation it is BLAS's; with one, C is a residual that is added after it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tunesmith.problems._base import Array, Expected, Operation, strided, traffic
+from tunesmith.problems._keys import unknown_key
+from tunesmith.problems.lists import ListedProblem
+from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
+
+from ._fields import DATA_TYPES, GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
+from ._inputs import random_numbers, storage_order
+from ._reference import Epilogue, expected
+from ._type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
+from .listed import read_gemm_list
+
+FIELDS = (*GEMM_FIELDS, *SCALARS)
+"""Every key of a GEMM's ProblemType that means something."""
+
+SCALES = ("ScaleA", "ScaleB")
+_BETWEEN_INTEGERS = 85
+
+
+class GemmOperation(Operation):
+    """Operands A, B and C are read, D is written and never shares storage with C.
+
+    A type without beta keeps C as an operand full of NaN, so that a kernel which reads it all the same is found out.
+    """
+
+    name = "GEMM"
+    single = ("Batch",)
+
+    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+        values = {key.name: key.default for key in GEMM_FIELDS} | dict(_checked(fields, place))
+        try:
+            return gemm_type(
+                str(values["DataType"]),
+                dest=str(values["DestDataType"] or ""),
+                tf32=values["F32XdlMathOp"] == "x",
+                transpose_a=bool(values["TransposeA"]),
+                transpose_b=bool(values["TransposeB"]),
+                batched=bool(values["Batched"]),
+                use_beta=bool(values["UseBeta"]),
+                interleaved=bool(values["Interleaved"]),
+                bias=bool(values["UseBias"]),
+                activation=str(values["Activation"]),
+                scaled=bool(values["ScaleAB"]),
+            )
+        except GemmTypeError as error:
+            remedy = f"leave {error.key} out, or see ProblemType in docs/tuning-file.md for what goes together"
+            raise UserError(place(error.key), str(error), remedy) from None
+
+    def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
+        scalars = {}
+        letter = data_type("DataType", fields.get("DataType", "s"), place("DataType"))
+        for key in SCALARS:
+            value = key.check(fields[key.name], place(key.name)) if key.name in fields else key.default
+            scalars[key.name.lower()] = number = float(value)  # type: ignore[arg-type]  # a number by its key
+            if DATA_TYPES[letter].sums == "int32" and not number.is_integer():
+                raise UserError(place(key.name), f"{key.name} of integers cannot be {number}", "give an integer")
+        if scalars["beta"] and fields.get("UseBeta", True) in (False, 0):
+            raise UserError(place("Beta"), "Beta is given without UseBeta", "leave it out, or set UseBeta: True")
+        return Configuration(scalars)
+
+    def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
+        if "DataType" not in fields:
+            yield "no DataType is given: single precision (DataType: s) is assumed"
+
+    def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+        return smallest_leading(problem_type, sizes)
+
+    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+        """The rows of a list of row-major products (`listed.ListedGemm`); those of other transposes and with or without
+        a batch have no sizes of this type."""
+        if is_interleaved(problem_type):
+            what = f"a File lists GEMMs of whole matrices, {problem_type.name} is something else"
+            raise UserError(place, what, "give it a Range or an Exact")
+        return [
+            ListedProblem(row.sizes(problem_type) if row.fits(problem_type) else (), row.family, row.weight, row.layout)
+            for row in read_gemm_list(path)
+        ]
+
+    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+        what = f"{name} has no problem of {problem_type.name}; as trans_a and trans_b it has {others}"
+        return UserError(place, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
+
+    def operands(self, problem: Problem) -> tuple[Operand, ...]:
+        """A, B, C, D with logical shapes op(A): M x K, op(B): K x N, C and D: M x N, the batch last; a transposed
+        operand differs only in its strides. Then, where the type has them, Bias (M) and the scales of A and B (1)."""
+        g = Gemm.of(problem)
+        a = (g.lda, 1) if g.transpose_a else (1, g.lda)
+        b = (g.ldb, 1) if g.transpose_b else (1, g.ldb)
+
+        def matrix(name: str, dtype: str, shape: tuple[int, int], strides: tuple[int, int], stride: int) -> Operand:
+            role = "out" if name == "D" else "in"
+            batch, of_batch = ((g.batch,), (stride,)) if g.batched else ((), ())
+            in_matrix = (strides[0] * g.step, strides[1] * g.step)
+            return Operand(name, dtype, shape + batch, in_matrix + of_batch, role)  # type: ignore[arg-type]
+
+        bias = (Operand("Bias", g.dest, (g.m,), (1,), "in"),) if g.bias else ()
+        scales = tuple(Operand(name, "float32", (1,), (1,), "in") for name in SCALES) if g.scaled else ()
+        return (
+            matrix("A", g.dtype, (g.m, g.k), a, g.stride_a),
+            matrix("B", g.dtype, (g.k, g.n), b, g.stride_b),
+            matrix("C", g.dest, (g.m, g.n), (1, g.ldc), g.stride_c),
+            matrix("D", g.dest, (g.m, g.n), (1, g.ldd), g.stride_d),
+            *bias,
+            *scales,
+        )
+
+    def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
+        """Numbers that hide nothing (`_inputs.random_numbers`); NaN between the columns, and in all of a C that
+        beta = 0 makes unreadable."""
+        g = Gemm.of(problem)
+        filled = {}
+        for operand in self.operands(problem):
+            if operand.role == "out":
+                continue
+            filled[operand.name] = _storage(operand, g, random)
+        return filled
+
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        """D in float64 with its bound (`_reference.expected`); a big problem at sampled rows, columns and
+        matrices of the batch."""
+        g = Gemm.of(problem)
+        given = {one.name: strided(one, inputs[one.name]) for one in self.operands(problem) if one.name in inputs}
+        scale = math.prod(float(given[name][0]) for name in SCALES) if g.scaled else 1.0
+        epilogue = Epilogue(given.get("Bias"), g.activation, g.dest)
+        return {
+            "D": expected(
+                given["A"], given["B"], given["C"] if g.beta else None, g.alpha * scale, g.beta, g.sums, epilogue
+            )
+        }
+
+    def checks(self, problem: Problem) -> tuple[Problem, ...]:
+        """The problem; then with beta = 0 (C is all NaN) or, where it has that already, with beta /= 0. The alpha of
+        the second is not 1, and tells alpha from beta."""
+        g = Gemm.of(problem)
+        usual, rest, beta = (-3.0, 2.0, 2.0) if g.sums == "int32" else (-0.75, 1.5, 1.25)
+        other_beta = 0.0 if g.beta or not g.use_beta else beta
+        other = Configuration({"alpha": usual if g.alpha != usual else rest, "beta": other_beta})
+        return problem, replace(problem, scalars=other)
+
+    def small(self, problem: Problem) -> Problem:
+        most = {"Batch": 2}
+        sizes = zip(problem.type.indices, super().small(problem).sizes, strict=True)
+        return replace(problem, sizes=tuple(min(size, most.get(index, size)) for index, size in sizes), leading=())
+
+    def flops(self, problem: Problem) -> float:
+        """2 M N K batch."""
+        return 2.0 * math.prod(problem.sizes)
+
+    def bytes(self, problem: Problem) -> float:
+        """A, B, D, and what else is read (C where beta is not 0, the bias), once each."""
+        unread = () if Gemm.of(problem).beta else ("C",)
+        return float(sum(traffic(operand) for operand in self.operands(problem) if operand.name not in unread))
+
+
+def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array:
+    """The numbers where the operand's strides put them; between its columns nothing that could be part of a result."""
+    readable = operand.name != "C" or gemm.beta != 0
+    if readable and operand.storage_elements == math.prod(operand.shape):
+        return random_numbers(operand, gemm, random).reshape(-1)
+    # Integers have no NaN.
+    empty = np.array([np.nan if np.dtype(operand.dtype).kind != "i" else _BETWEEN_INTEGERS], operand.dtype)
+    # As words, which NumPy fills faster than types that are not its own.
+    storage = np.full(operand.storage_elements, empty.view(f"u{empty.itemsize}")).view(operand.dtype)
+    if readable:
+        logical = strided(operand, storage, writeable=True).transpose(storage_order(operand))
+        logical[...] = random_numbers(operand, gemm, random)
+    return storage
+
+
+def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> Iterator[tuple[str, Value]]:
+    """Every field that defines the type, in its canonical form. Raises UserError for what is not supported."""
+    known = {key.name: key for key in FIELDS}
+    of_data = ("DataType", "DestDataType", "ComputeDataType")
+    for name, value in fields.items():
+        if name in UNSUPPORTED and value != UNSUPPORTED[name].default:
+            raise UserError(place(name), f"{name}: {value} is not supported", UNSUPPORTED[name].doc)
+        if name not in known and name not in UNSUPPORTED:
+            raise unknown_key(place(name), name, known, "the ProblemType of a GEMM")
+        if name in known:
+            check = partial(data_type, name) if name in of_data else known[name].check
+            yield name, check(value, place(name))
+    operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), place("DataType"))]
+    if "ComputeDataType" in fields:
+        sums = DATA_TYPES[data_type("ComputeDataType", fields["ComputeDataType"], place("ComputeDataType"))].dtype
+        if sums != operands.sums:
+            what = f"ComputeDataType: sums of {operands.dtype} operands are in {operands.sums}, not {sums}"
+            raise UserError(place("ComputeDataType"), what, "leave it out")

@@ -1,0 +1,107 @@
+"""Lists of problems as CSV: a header names the columns, each further line is a problem.
+
+Every mistake is a UserError with file and line. `family` is a word to group rows by, `weight` how much a row counts
+beside the others; every list may have these two columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tunesmith.records import UserError
+
+from ._files import text_of
+from ._keys import shown, unknown_key
+from .sizes import LARGEST
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProblem:
+    """One row of a list, as a tuning file takes it. A row of another problem type has no sizes; `layout` says what it
+    is, in the words of its list."""
+
+    sizes: tuple[int, ...]
+    family: str = ""
+    weight: float = 1.0
+    layout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a column holds; `read` gives None for a cell that is no such thing."""
+
+    read: Callable[[str], int | float | bool | str | None]
+    takes: str
+    doc: str
+
+
+def read_list(path: Path, columns: Mapping[str, Column], needed: Collection[str], what: str) -> list[dict[str, Any]]:
+    """Every row in its order, the values by column; `columns` may be in any order, and only those `needed` must be
+    there. `what` is in the list, for messages. Raises UserError for whatever is wrong in the file."""
+    reader = csv.reader(io.StringIO(text_of(path, "CSV"), newline=""), strict=True)
+    try:
+        header = tuple(name.strip() for name in next(reader, []))
+        _check_header(header, columns, needed, f"{path}:1", what)
+        rows = [dict(_values(header, columns, cells, f"{path}:{reader.line_num}")) for cells in reader if cells]
+    except csv.Error as error:
+        place = f"{path}:{reader.line_num}"
+        raise UserError(place, f"is no CSV ({error})", "quote cells that hold commas or quotes") from error
+    if not rows:
+        raise UserError(str(path), "lists no problem", "write a line for each below the header")
+    return rows
+
+
+def size_column(doc: str) -> Column:
+    return Column(_size, f"a whole number from 1 to {LARGEST}", doc)
+
+
+def _check_header(
+    header: tuple[str, ...], columns: Mapping[str, Column], needed: Collection[str], place: str, what: str
+) -> None:
+    for name in header:
+        if name not in columns:
+            raise unknown_key(place, name, columns, f"the header of a list of {what}")
+        if header.count(name) > 1:
+            raise UserError(place, f"the column {name} is there twice", "keep one of the two")
+    for name in needed:
+        if name not in header:
+            raise UserError(place, f"there is no column {name}", f"name the columns {', '.join(needed)} in the header")
+
+
+def _values(
+    header: tuple[str, ...], columns: Mapping[str, Column], cells: list[str], place: str
+) -> Iterator[tuple[str, Any]]:
+    if len(cells) != len(header):
+        what = f"{len(cells)} cells under {len(header)} columns"
+        raise UserError(place, what, f"give one for each of {', '.join(header)}")
+    for name, cell in zip(header, cells, strict=True):
+        text = cell.strip()
+        value = columns[name].read(text)
+        if value is None:
+            raise UserError(place, f"{name} cannot be {shown(text)}", f"give {columns[name].takes}")
+        yield name, value
+
+
+def _size(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and 1 <= int(text) <= LARGEST else None
+
+
+def _weight(text: str) -> float | None:
+    try:
+        weight = float(text)
+    except ValueError:
+        return None
+    return weight if 0 < weight < math.inf else None
+
+
+GROUPING = {
+    "family": Column(str, "a word", "a word that `Family` chooses by"),
+    "weight": Column(_weight, "a positive number", "how much the problem counts in a step; 1 where there is none"),
+}
+"""The columns that every list may have."""

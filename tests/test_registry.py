@@ -1,0 +1,83 @@
+"""Siblings of other distributions: found by entry point, lazily, and a broken one takes no other along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tunesmith.records import Registry, UserError, _registry
+
+GROUP = "tunesmith.testing"
+OWN = {"list": "builtins:list"}
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    """A registry of ours after distributions were put on the path: their names with the text of their entry points."""
+
+    def make(**distributions: str) -> Registry[object]:
+        for name, entries in distributions.items():
+            folder = tmp_path / name / f"{name}-2.1.dist-info"
+            folder.mkdir(parents=True)
+            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.1\n")
+            (folder / "entry_points.txt").write_text(f"[{GROUP}]\n{entries}\n")
+            monkeypatch.syspath_prepend(folder.parent)
+        _registry.installed.cache_clear()
+        return Registry("thing", OWN, group=GROUP)
+
+    yield make
+    _registry.installed.cache_clear()
+
+
+def test_what_a_distribution_registers_is_found_behind_our_own(registry):
+    made = registry(theirs="set = builtins:set\nlist = builtins:dict")
+    assert list(made) == ["list", "set"]
+    assert "set" in made
+    assert made["set"] == set()
+    assert made["list"] == [], "a name of ours stays ours"
+    assert made["set"] is made["set"], "each is made once"
+
+
+def test_a_broken_distribution_is_named_and_takes_no_other_along(registry):
+    made = registry(broken="bad = no_such_module:thing\nworse = builtins:nothing_such", sound="set = builtins:set")
+    for name, reason in (("bad", "no_such_module"), ("worse", "nothing_such")):
+        with pytest.raises(UserError) as caught:
+            made[name]
+        assert caught.value.place == f"broken 2.1, [{GROUP}]"
+        assert f"entry point {name} = " in str(caught.value)
+        assert reason in str(caught.value)
+    with pytest.warns(UserWarning, match="entry point (bad|worse)"):
+        assert list(made.values()) == [[], set()]
+
+
+def test_an_unknown_name_is_answered_with_all_that_exist(registry):
+    with pytest.raises(KeyError, match="no thing named 'map'; there are list, set"):
+        registry(theirs="set = builtins:set")["map"]
+
+
+def test_names_of_ours_search_nothing():
+    program = """
+import sys
+from tunesmith.records import Registry
+made = Registry("thing", {"list": "builtins:list"}, group="tunesmith.testing")
+assert "list" in made and made["list"] == []
+assert "importlib.metadata" not in sys.modules
+assert list(made) == ["list"]
+assert "importlib.metadata" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_every_registry_has_a_group_of_its_own():
+    from tunesmith.devices import APIS
+    from tunesmith.kernels import KERNELS
+    from tunesmith.library.doors import DOORS
+    from tunesmith.problems import OPERATIONS
+    from tunesmith.search import STRATEGIES
+    from tunesmith.toolchains import TOOLCHAINS
+
+    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES, DOORS)]
+    kinds = ("operations", "kernels", "toolchains", "devices", "strategies", "doors")
+    assert groups == [f"tunesmith.{kind}" for kind in kinds]
