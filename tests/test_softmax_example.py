@@ -211,7 +211,6 @@ print(tuple(y.shape), y.dtype, bool(((y / right - 1).abs() < 1e-5).all()))
 
 @pytest.mark.opencl
 @pytest.mark.slow
-@pytest.mark.xfail(reason="launch is merged later", strict=True)
 def test_a_program_of_ten_lines_launches_it_on_numpys_arrays(logic: Path) -> None:
     assert LAUNCHES.strip().count("\n") < 10
     assert printed(LAUNCHES, logic) == "(200, 500) float32 True\n"
@@ -219,7 +218,6 @@ def test_a_program_of_ten_lines_launches_it_on_numpys_arrays(logic: Path) -> Non
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.xfail(reason="launch is merged later", strict=True)
 def test_a_program_of_ten_lines_launches_it_on_tensors(cuda_logic: Path) -> None:
     pytest.importorskip("torch")
     assert LAUNCHES_ON_GPU.strip().count("\n") < 10
