@@ -33,7 +33,7 @@ class Proposal:
     `candidates` are legal, distinct by identity, in the file's order (where a search takes some of them, in its own),
     each with the choice that makes it. `substituted` are the provisional values that this step had to bring in, and
     `lineage` has them. `duplicates` pairs each choice that was left out with the candidate that stands for it. Without
-    candidates, `refusal` says why. Of more choices than `MOST_WHOLE`, `rejected` has those that came before a legal one.
+    candidates, `refusal` says why. Of more choices than `MOST_WHOLE`, `rejected` has those before a legal one.
     """
 
     lineage: Lineage
