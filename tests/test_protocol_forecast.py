@@ -198,3 +198,12 @@ def test_a_search_in_a_small_space_is_forecast_exactly() -> None:
         (1, 1, False),
     ]
     assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), judge).steps] == [60, 1]
+
+
+def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts() -> None:
+    judge = FakeJudge(
+        illegal=lambda c: "" if (c["a"], c["b"], c["c"]) == (0, 0, 0) else "alone", derive=lambda c: {"half": 0}
+    )
+    plan = forecast(large(5, "random"), judge)
+    assert [step.enqueues > 0 for step in plan.after] == [False, True, False, True]
+    assert plan.after[-1].survivors == 1

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tunesmith.bench import Policy
 from tunesmith.logic import Logic, read_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import GlobalParameters
-from tunesmith.records import Outcome, UserError
+from tunesmith.records import Configuration, Outcome, UserError
+from tunesmith.report._plan import plan as report_plan
 from tunesmith.session import tune as session
 from tunesmith.session.frame import events
+from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.record import Outcome as Done
 from tunesmith.store import RunState, Store
 from tuning_runs import FAKE, FAKE_STEPS, fake_file, rows
@@ -308,6 +313,49 @@ def test_a_plan_is_kept_by_the_run(whole: Whole, tmp_path: Path) -> None:
     assert [step.enqueues for step in made.groups[0].forecast.after] == asked
     assert made.seconds is not None
     assert made.seconds > 0
+
+
+THOUSAND = list(range(1, 1001))
+LARGE = one_step(
+    f"{{LoopUnroll: {THOUSAND}, GlobalSplitU: {THOUSAND}, FakeDrift: {THOUSAND}}}",
+    more=", SearchStrategy: random, SearchTrials: 6",
+)
+"""A step of 10^9 combinations, of which six are measured."""
+
+
+def test_a_step_of_a_thousand_million_combinations_is_planned_and_tuned_and_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = Counter[str]()
+    answer = ConfigurationOracle._rejections
+
+    def counted(judge: ConfigurationOracle, config: Configuration) -> Any:
+        questions["asked"] += 1
+        return answer(judge, config)
+
+    monkeypatch.setattr(ConfigurationOracle, "_rejections", counted)
+    made = session.plan(fake_file(tmp_path, LARGE), device=GPU)
+    step, _ = made.groups[0].forecast.after
+    assert (step.choices, step.candidates, step.is_estimated) == (10**9, 6, True)
+    done, again = (tune(LARGE, tmp_path) for _ in range(2))
+    assert questions["asked"] < 20_000
+    assert done.groups[0].result.steps[0].candidates == 6
+    assert (again.ledger.measured, done.state, again.state) == (0, RunState.FINISHED, RunState.FINISHED)
+    assert again.groups[0].result == done.groups[0].result
+    printed = Console(file=StringIO(), width=120)
+    printed.print(report_plan(made))
+    assert re.search(r"01_CM\S* +1 +1000000000 +6 +1 +6 +~6 +1 ", printed.file.getvalue())
+    assert re.search(r"^7 enqueues, ~7 after rejections", printed.file.getvalue(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("strategy", ["random", "surrogate"])
+def test_a_run_that_samples_measures_a_part_and_the_same_one_again(tmp_path: Path, strategy: str) -> None:
+    varied = "{LoopUnroll: [8, 16, 24, 32], VectorWidth: [1, 2, 4], WorkGroup: [[8, 8, 1], [16, 8, 1]]}"
+    text = one_step(varied, more=f", SearchStrategy: {strategy}, SearchTrials: 5")
+    done, again = (tune(text, tmp_path) for _ in range(2))
+    assert [step.candidates for step in done.groups[0].result.steps] == [5, 1]
+    assert again.ledger.measured == 0
+    assert again.groups[0].result == done.groups[0].result
 
 
 def test_the_files_settings_are_the_benchs_policy() -> None:

@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Problem
 from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
 from tunesmith.spaces import Combinations
 
-from ._candidates import candidates_of, later_values, propose
+from ._candidates import Proposal, candidates_of, later_values, propose
 from ._joins import check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
@@ -112,18 +112,7 @@ class _Walk:
             proposals = [
                 propose(each, choices, problems, later_values(*later, each), self._judge) for each in self._lineages
             ]
-            legal = [proposal.configurations for proposal in proposals]
-            if not is_whole:
-                lazy = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposals]
-                legal = [tuple(c for c in map(each.base.__or__, some(each.choices)) if each.legal(c)) for each in lazy]
-            # Solutions that several lineages have are measured once; which these are, a sample does not show.
-            configs = (
-                {self._judge.identity(c): c for each in legal for c in each}.values() if is_whole else chain(*legal)
-            )
-            cells = sum(not self._judge.rejections_for(config, p) for config in configs for p in problems)
-            counts = [len(each) for each in legal]
-            if not is_whole:
-                counts, cells = [count * choices.count // SAMPLE for count in counts], cells * choices.count // SAMPLE
+            counts, cells = self._legal(proposals, choices, problems)
             self._lineages = tuple(
                 each.lineage | dict(each.candidates)[each.incumbent or each.configurations[0]]
                 for each in proposals
@@ -143,6 +132,23 @@ class _Walk:
             enqueues=cells * candidates // max(1, sum(counts)),
             is_estimated=self._only_legal and not is_whole,
         )
+
+    def _legal(
+        self, proposals: Sequence[Proposal], choices: Combinations, problems: Sequence[Problem]
+    ) -> tuple[list[int], int]:
+        """Each lineage's candidates, and the legal cells of all; of too many choices, what a sample speaks for."""
+        legal, scale = [proposal.configurations for proposal in proposals], 1
+        if choices.count > MOST_WHOLE:
+            spaces = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposals]
+            sampled = [tuple(filter(space.legal, map(space.base.__or__, some(space.choices)))) for space in spaces]
+            # Where the sample has none, the one that was found speaks for all.
+            legal, scale = [seen or known for seen, known in zip(sampled, legal, strict=True)], choices.count // SAMPLE
+        # Solutions that several lineages have are measured once; which these are, a sample does not show.
+        configs = list(chain(*legal))
+        if scale == 1:
+            configs = list({self._judge.identity(config): config for config in configs}.values())
+        cells = sum(not self._judge.rejections_for(config, p) for config in configs for p in problems)
+        return [len(each) * scale for each in legal], cells * scale
 
     def _join(self, names: Sequence[str]) -> bool:
         """Keep as many lineages as a join can leave: no more than there are, and no more than there are keys within
