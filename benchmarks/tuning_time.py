@@ -31,7 +31,8 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem
 from tunesmith.report import ProgressReport
 from tunesmith.report._table import table, titled
-from tunesmith.session.tune import Outcome, tune
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.tune import TuningPlan, tune
 from tunesmith.store import FILE_NAME, Entry, Run, Store
 
 HERE = Path(__file__).parent
@@ -105,8 +106,10 @@ class Tuning:
         )
 
 
-def final_problems(outcome: Outcome) -> list[Problem]:
-    return list(dict.fromkeys(problem for group in outcome.groups for problem in group.table.problems))
+def final_problems(outcome: Outcome[TuningPlan]) -> list[Problem]:
+    return list(
+        dict.fromkeys(problem for group in outcome.plan.groups if group.table for problem in group.table.problems)
+    )
 
 
 def spread(problems: Sequence[Problem], count: int) -> list[Problem]:

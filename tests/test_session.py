@@ -339,9 +339,9 @@ def test_a_step_of_a_thousand_million_combinations_is_planned_and_tuned_and_gone
     assert (step.choices, step.candidates, step.is_estimated) == (10**9, 6, True)
     done, again = (tune(LARGE, tmp_path) for _ in range(2))
     assert questions["asked"] < 20_000
-    assert done.groups[0].result.steps[0].candidates == 6
+    assert done.plan.groups[0].result.steps[0].candidates == 6
     assert (again.ledger.measured, done.state, again.state) == (0, RunState.FINISHED, RunState.FINISHED)
-    assert again.groups[0].result == done.groups[0].result
+    assert again.plan.groups[0].result == done.plan.groups[0].result
     printed = Console(file=StringIO(), width=120)
     printed.print(report_plan(made))
     assert re.search(r"01_CM\S* +1 +1000000000 +6 +1 +6 +~6 +1 ", printed.file.getvalue())
@@ -353,9 +353,9 @@ def test_a_run_that_samples_measures_a_part_and_the_same_one_again(tmp_path: Pat
     varied = "{LoopUnroll: [8, 16, 24, 32], VectorWidth: [1, 2, 4], WorkGroup: [[8, 8, 1], [16, 8, 1]]}"
     text = one_step(varied, more=f", SearchStrategy: {strategy}, SearchTrials: 5")
     done, again = (tune(text, tmp_path) for _ in range(2))
-    assert [step.candidates for step in done.groups[0].result.steps] == [5, 1]
+    assert [step.candidates for step in done.plan.groups[0].result.steps] == [5, 1]
     assert again.ledger.measured == 0
-    assert again.groups[0].result == done.groups[0].result
+    assert again.plan.groups[0].result == done.plan.groups[0].result
 
 
 def test_the_files_settings_are_the_benchs_policy() -> None:
