@@ -273,7 +273,7 @@ def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path: Path) 
     outcome = session.tune(EXAMPLES / "stencil_tuning.yaml", tmp_path, device="CUDA", max_size=512)
     assert outcome.target.api == "CUDA"
     assert not outcome.failed
-    (group,) = outcome.groups
+    (group,) = outcome.plan.groups
     winners = [group.measure.oracle.solution(one.winner) for one in group.result.decisions.values()]
     assert {(winner.kernel, winner.configuration["KernelLanguage"]) for winner in winners} == {("CustomCuda", "CUDA")}
     assert len(outcome.logic) == 1

@@ -14,11 +14,11 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from opencl_runner import opencl_device, programs
-from tunesmith import session
 from tunesmith.bench._verify import Case, Wrong, verify
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Launch, Problem, ProblemType
+from tunesmith.session.tune import tune
 
 SIZES = ((1, 1), (3, 64), (5, 333), (7, 1000), (2, 5000))
 VALUES = (
@@ -134,7 +134,7 @@ def shipped(folder: Path, device: str) -> Path:
     """The example is tuned; then its `logic/` is moved, and everything else of it deleted."""
     tuning = copied_to(folder).with_name("softmax.yaml")
     tuning.write_text(QUICK + tuning.read_text())
-    outcome = session.tune(tuning, folder / "run", device=device, max_size=256)
+    outcome = tune(tuning, folder / "run", device=device, max_size=256)
     assert len(outcome.logic) == 1
     (folder / "shipped").mkdir()
     shutil.move(folder / "run" / "logic", folder / "shipped" / "kernels")
