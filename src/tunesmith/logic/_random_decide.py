@@ -34,8 +34,8 @@ def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regression
     eligible = [shape for shape in matrix.shapes if shape not in ineligible]
     safe = [shape for shape in eligible if not matrix.slower_cases(shape)]
     ranking = goal.rank(safe if no_regressions else eligible)
-    equals = (ranking[0].shape, *goal.ties(ranking))
-    chosen = goal.settle([one.shape for one in ranking], (matrix.default,))
+    equals = goal.equals(ranking)
+    chosen = matrix.default if matrix.default in equals else equals[0]
     best_safe = goal.rank(safe)[0]
     decision = Decision(
         objective=objective,
@@ -81,7 +81,7 @@ def _with_overrides(decision: Decision, goal: Scale, no_regressions: bool) -> De
         shapes = [
             shape
             for shape in matrix.shapes
-            if own.covers(shape)
+            if not own.missing(shape)
             and not any(rejections(matrix.generator, shape))
             and not (no_regressions and any(matrix.ratio(case, shape).slower for case in cases))
         ]

@@ -14,15 +14,13 @@ from ._random_records import Objective, Scored
 ROUNDING = 1e-12
 """Scores that differ by less are equal."""
 
-Weigh = Mapping[Case, float]
-
 
 @dataclass(frozen=True)
 class Scale:
     """An objective over the cases of `weights`, which sum to one. Scores are logarithms of ratios to the default."""
 
     matrix: Matrix
-    weights: Weigh
+    weights: Mapping[Case, float]
     worst: bool = False
 
     def score(self, shape: LaunchShape) -> float:
@@ -45,9 +43,6 @@ class Scale:
         known = math.hypot(*(weight * doubt for weight, doubt in doubts if doubt is not None))
         return known + STATED * math.fsum(weight for weight, doubt in doubts if doubt is None)
 
-    def covers(self, shape: LaunchShape) -> bool:
-        return not self.missing(shape)
-
     def missing(self, shape: LaunchShape) -> tuple[Case, ...]:
         return tuple(case for case in self.weights if shape not in self.matrix.speeds[case])
 
@@ -56,21 +51,17 @@ class Scale:
         ranked = sorted((-self.score(shape), shape.threads, shape) for shape in shapes)
         return tuple(Scored(shape, math.exp(-badness)) for badness, _, shape in ranked)
 
-    def ties(self, ranking: Sequence[Scored]) -> tuple[LaunchShape, ...]:
-        """What cannot be told from the first of the ranking, the first left out."""
-        first = ranking[0].shape
-        best = self.score(first)
+    def equals(self, ranking: Sequence[Scored]) -> tuple[LaunchShape, ...]:
+        """The first of the ranking, and what cannot be told from it."""
+        first, best = ranking[0].shape, self.score(ranking[0].shape)
         return tuple(
-            other.shape
-            for other in ranking[1:]
-            if best - self.score(other.shape) <= self.doubt(first, other.shape) + ROUNDING
+            one.shape for one in ranking if best - self.score(one.shape) <= self.doubt(first, one.shape) + ROUNDING
         )
 
     def settle(self, shapes: Collection[LaunchShape], incumbents: Sequence[LaunchShape]) -> LaunchShape:
         """The best shape, or the first of the incumbents that it cannot be told from."""
-        ranking = self.rank(shapes)
-        equals = (ranking[0].shape, *self.ties(ranking))
-        return next((held for held in incumbents if held in equals), ranking[0].shape)
+        equals = self.equals(self.rank(shapes))
+        return next((held for held in incumbents if held in equals), equals[0])
 
     def _log(self, case: Case, shape: LaunchShape) -> float:
         row = self.matrix.speeds[case]
