@@ -67,9 +67,6 @@ KEYS: Mapping[str, tuple[str, Kind]] = {
 """The field of a combination that each key gives values for."""
 
 _FLAGS = ("double_buffer", "no_bank_conflict_a", "no_bank_conflict_b")
-_NOTHING = {"vector": 1, "cache_line": 0, "double_buffer": False, "pad_a": False, "pad_b": False} | dict.fromkeys(
-    ("item", "group", "top", "batch"), (1, 1)
-)
 
 
 @dataclass(frozen=True)
@@ -119,8 +116,8 @@ class Generator:
     def combinations(self) -> Iterator[Combination]:
         """Every one, valid or not, in the original's order."""
         for *values, vectorization in product(*self.values.values(), self.array.vectorizations):
-            chosen = {**_NOTHING, **dict(zip(self.values, values, strict=True))}
-            yield Combination(algorithm=self.array.algorithm, vectorization=vectorization, **chosen)
+            chosen = dict(zip(self.values, values, strict=True))
+            yield Combination(self.array.algorithm, vectorization, **chosen)
 
 
 def _values(node: JsonNode, kind: Kind) -> tuple[Any, ...]:

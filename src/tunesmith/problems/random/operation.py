@@ -54,7 +54,6 @@ class RandomFill:
     generator: Generator
     distribution: str
     value_type: str
-    dynamic: bool
     count: int
     dimensions: int
     seed: int
@@ -73,7 +72,6 @@ class RandomFill:
             generator,
             distribution,
             value_type,
-            fields.word("Ordering") == "dynamic",
             problem.size("N"),
             problem.size("Dimensions") if is_quasi else 1,
             scalars.integer("seed"),
