@@ -93,12 +93,13 @@ class Array:
         )
         if missing := [key for key in self.keys if key not in fields]:
             raise node.wrong(f"has no {missing[0]}", f"give it a list: {self.name} has {', '.join(self.keys)}")
-        values = {KEYS[key][0]: _values(fields[key], KEYS[key][1]) for key in self.keys}
-        notes += (
-            str(UserError(fields[key].place, "lists nothing", "nothing is generated here until it does"))
-            for key in self.keys
-            if not values[KEYS[key][0]]
-        )
+        values = {}
+        for key in self.keys:
+            field, kind = KEYS[key]
+            listed = fields[key].items(f"write a list, such as [{kind.example}]")
+            values[field] = tuple(map(kind.read, listed))
+            if not listed:
+                notes.append(str(fields[key].wrong("lists nothing", "nothing is generated here until it does")))
         return Generator(self, node.place, values)
 
 
@@ -118,10 +119,6 @@ class Generator:
         for *values, vectorization in product(*self.values.values(), self.array.vectorizations):
             chosen = dict(zip(self.values, values, strict=True))
             yield Combination(self.array.algorithm, vectorization, **chosen)
-
-
-def _values(node: JsonNode, kind: Kind) -> tuple[Any, ...]:
-    return tuple(kind.read(item) for item in node.items(f"write a list, such as [{kind.example}]"))
 
 
 def repeated(node: JsonNode) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random_choice import Decision
+from tunesmith.logic.random_decision import Decision
 from tunesmith.logic.random_table import FILE_NAME, RandomTable, TunedShapes, read_table, write_table
 from tunesmith.records import UNKNOWN_ARCHITECTURE, UserError
 

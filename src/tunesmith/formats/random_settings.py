@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tunesmith.logic.random_choice import Weights
+from tunesmith.logic.random_decision import Weights
 from tunesmith.records import LaunchShape, UserError
 
 DEFAULTS_FILE = "config_defaults.json"

@@ -11,9 +11,9 @@ from tunesmith.records import LaunchShape, RandomRow, UserError
 
 from ._random_compat import Ranking, rank
 from ._random_decide import decide, general_remarks, told
-from ._random_matrix import Matrix, Ratio
-from ._random_records import Decision, Objective, Remark, Scored
-from ._random_shapes import rejections
+from .random_decision import Decision, Objective, Remark, Scored
+from .random_matrix import Matrix, Ratio
+from .random_shapes import rejections
 
 
 def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: bool) -> Decision | UserError:

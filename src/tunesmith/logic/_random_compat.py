@@ -10,8 +10,8 @@ import numpy as np
 
 from tunesmith.records import LaunchShape, RandomRow
 
-from ._random_matrix import STATED_NOISE, Case, Ratio
-from ._random_records import Scored
+from .random_decision import Scored
+from .random_matrix import STATED_NOISE, Case, Ratio
 
 ALLOWED = 1 - STATED_NOISE
 """A ratio below this is what the original calls a regression."""

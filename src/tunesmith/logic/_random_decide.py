@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, Rejection, UserError
 
-from ._random_matrix import Case, Matrix, Ratio
-from ._random_records import Decision, Objective, Override, Remark
 from ._random_score import Scale, scale
-from ._random_shapes import is_free, rejections
-
-Weights = Mapping[tuple[str, str, str], float]
-"""By generator (empty: every one), distribution and value type; a pair that is not named has no weight."""
+from .random_decision import Decision, Objective, Override, Remark, Weights
+from .random_matrix import Case, Matrix, Ratio
+from .random_shapes import is_free, rejections
 
 NOT_COMPARABLE = "not measured everywhere"
 

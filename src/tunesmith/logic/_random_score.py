@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tunesmith.records import LaunchShape
 
-from ._random_matrix import STATED, Case, Matrix
-from ._random_records import Objective, Scored
+from .random_decision import Objective, Scored
+from .random_matrix import STATED, Case, Matrix
 
 ROUNDING = 1e-12
 """Scores that differ by less are equal."""

@@ -8,27 +8,10 @@ from dataclasses import dataclass
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
 from ._random_as_rocrand import decide_compat
-from ._random_decide import Weights, decide
-from ._random_matrix import STATED_NOISE, Case, Matrix, Ratio, Speed, matrices
-from ._random_records import Decision, Objective, Override, Remark, Scored
-from ._random_shapes import DEFAULT_SHAPES
-
-__all__ = [
-    "DEFAULT_SHAPES",
-    "STATED_NOISE",
-    "Case",
-    "Decision",
-    "Matrix",
-    "Objective",
-    "Override",
-    "Ratio",
-    "Remark",
-    "Scored",
-    "Selection",
-    "Speed",
-    "Weights",
-    "choose",
-]
+from ._random_decide import decide
+from .random_decision import Decision, Objective, Weights
+from .random_matrix import Case, Matrix, matrices
+from .random_shapes import DEFAULT_SHAPES
 
 
 @dataclass(frozen=True)
