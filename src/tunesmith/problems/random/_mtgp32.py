@@ -23,6 +23,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from ._arrays import Int64, Words
+from ._gf2 import spanned
 
 STATE_WORDS = 351
 LANES = 256
@@ -52,18 +53,10 @@ def mtgp32_parameters() -> Mtgp32Parameters:
     with as_file(files(__package__) / "mtgp32_11213.npz") as path, np.load(path) as data:
         return Mtgp32Parameters(
             data["position"].astype(np.uint32),
-            _spanned(data["recursion"]),
-            _spanned(data["tempering"]),
+            spanned(data["recursion"]),
+            spanned(data["tempering"]),
             *(int(data[name]) for name in ("shift1", "shift2", "mask")),
         )
-
-
-def _spanned(basis: Words) -> Words:
-    """(sets, 16): every xor of the four columns."""
-    table = np.zeros((len(basis), 16), np.uint32)
-    for bit in range(4):
-        table[:, 1 << bit : 2 << bit] = table[:, : 1 << bit] ^ basis[:, bit, None]
-    return table
 
 
 class _Sets:
