@@ -165,27 +165,23 @@ def document(entries: Sequence[Entry], context: Mapping[str, object]) -> dict[st
 
 def _written(entries: Iterable[Entry]) -> Iterator[dict[str, object]]:
     for place, entry in enumerate(entries):
-        name = entry.name
-        seconds = entry.estimate.seconds if entry.estimate else 0.0
-        row: dict[str, object] = {
-            "name": name,
+        milliseconds = entry.estimate.seconds * 1e3 if entry.estimate else 0.0
+        yield {
+            "name": entry.name,
             "family_index": place,
             "per_family_instance_index": 0,
-            "run_name": name,
+            "run_name": entry.name,
             "run_type": "iteration",
             "repetitions": 1,
             "repetition_index": 0,
             "threads": 1,
-        }
-        if entry.estimate is None:
-            row |= {"error_occurred": True, "error_message": entry.error}
-        row |= {
+            **({} if entry.estimate else {"error_occurred": True, "error_message": entry.error}),
             "iterations": entry.iterations,
-            "real_time": seconds * 1e3,
-            "cpu_time": seconds * 1e3,
+            "real_time": milliseconds,
+            "cpu_time": milliseconds,
             "time_unit": "ms",
+            **_counters(entry),
         }
-        yield row | _counters(entry)
 
 
 def _counters(entry: Entry) -> dict[str, object]:

@@ -20,7 +20,7 @@ NOT_COMPARABLE = "not measured everywhere"
 def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regressions: bool) -> Decision | UserError:
     """The choice, or why there is none. The default stays where the best shape cannot be told from it."""
     place = f"{matrix.generator} on {matrix.architecture}"
-    goal = scale(objective, matrix, matrix.cases, lambda case: _weight(weights, matrix.generator, case))
+    goal = scale(objective, matrix, weights)
     if not matrix.cases:
         return UserError(place, "nothing can be compared with the default", f"measure {matrix.default}")
     if goal is None:
@@ -49,11 +49,6 @@ def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regression
     if is_free(matrix.generator):
         decision = _with_overrides(decision, goal, no_regressions)
     return replace(decision, remarks=tuple(_remarks(decision)))
-
-
-def _weight(weights: Weights, generator: str, case: Case) -> float:
-    general = weights.get(("", *case.pair), 0.0)
-    return weights.get((generator, *case.pair), general)
 
 
 def _ineligible(matrix: Matrix, goal: Scale) -> Iterator[tuple[LaunchShape, Rejection]]:

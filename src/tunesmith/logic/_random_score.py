@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.records import LaunchShape
 
-from .random_decision import Objective, Scored
+from .random_decision import Objective, Scored, Weights
 from .random_matrix import STATED, Case, Matrix
 
 ROUNDING = 1e-12
@@ -71,14 +72,19 @@ class Scale:
         return min(self.weights, key=lambda case: self._log(case, shape))
 
 
-def scale(objective: Objective, matrix: Matrix, cases: Sequence[Case], weight: Callable[[Case], float]) -> Scale | None:
-    """The objective's scale over these cases; None if none of them has a weight.
+def scale(objective: Objective, matrix: Matrix, weights: Weights) -> Scale | None:
+    """The objective's scale over all cases; None if none of them has a weight.
 
     A distribution and type that was measured with several buffer sizes counts once: they share its weight.
     """
-    sizes = {pair: sum(case.pair == pair for case in cases) for pair in {case.pair for case in cases}}
-    weigh = weight if objective is Objective.WEIGHTED else lambda case: 1.0
-    shares = {case: weigh(case) / sizes[case.pair] for case in cases}
+
+    def weight(pair: tuple[str, str]) -> float:
+        if objective is not Objective.WEIGHTED:
+            return 1.0
+        return weights.get((matrix.generator, *pair), weights.get(("", *pair), 0.0))
+
+    sizes = Counter(case.pair for case in matrix.cases)
+    shares = {case: weight(case.pair) / sizes[case.pair] for case in matrix.cases}
     total = math.fsum(shares.values())
     if not total:
         return None
