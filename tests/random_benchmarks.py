@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tunesmith.logic.random_choice import Decision, Objective, choose
+from tunesmith.logic.random_choice import choose
+from tunesmith.logic.random_decision import Decision, Objective
 from tunesmith.records import LaunchShape, RandomRow
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,9 @@ from random_benchmarks import GOLDEN, decide, pair, rows
 from tunesmith.formats import read_random
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.logic._random_compat import descending
-from tunesmith.logic.random_choice import DEFAULT_SHAPES, Decision, Objective, choose
+from tunesmith.logic.random_choice import choose
+from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_shapes import DEFAULT_SHAPES
 from tunesmith.records import LaunchShape, Rejection
 
 COMPAT = Objective.COMPAT

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from random_benchmarks import decide, rows
-from tunesmith.logic.random_choice import Decision, Objective, choose
+from tunesmith.logic.random_choice import choose
+from tunesmith.logic.random_decision import Decision, Objective
 from tunesmith.records import LaunchShape, Rejection
 from tunesmith.report import random_heatmap
 from tunesmith.report._colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, Scale, ink, lightness

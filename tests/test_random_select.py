@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 
 from random_benchmarks import benchmarks, decide, pair, rows, write
 from tunesmith.cli._app import app
-from tunesmith.logic.random_choice import Objective, choose
+from tunesmith.logic.random_choice import choose
+from tunesmith.logic.random_decision import Objective
 from tunesmith.logic.random_grids import grid_sizes
 from tunesmith.logic.random_table import read_table
 from tunesmith.records import LaunchShape, RandomRow, UserError

@@ -178,7 +178,7 @@ def test_states_are_where_the_words_start(generator: str) -> None:
     engines, offset = 1 << 21, 2**63 + 12345
     numbers = np.array([0, 7, 12344, 12345, engines - 1, 7])
     states = engine_states(generator, SEED, offset, engines, numbers)
-    assert states.shape == (6, ENGINES[generator].state_words)
+    assert states.shape == (6, len(ENGINES[generator].seeded(SEED)))
     vectors = (numbers - offset % engines) % engines
     expected = [next(SCALARS[generator]([int(word) for word in state])) for state in states]
     assert words(generator, SEED, offset, engines, vectors, 1)[:, 0].tolist() == expected

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.logic.random_choice import Decision, Objective
+from tunesmith.logic.random_decision import Decision, Objective
 from tunesmith.records import UserError
 from tunesmith.report import random_choice as report
 from tunesmith.session.random.select import select_random

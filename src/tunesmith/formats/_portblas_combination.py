@@ -29,19 +29,19 @@ class Combination:
     """local, non_local, interleaved, naive or tall_skinny"""
     vectorization: str
     """none, partial or full"""
-    vector: int
-    cache_line: int
-    item: Pair
+    vector: int = 1
+    cache_line: int = 0
+    item: Pair = (1, 1)
     """rows and columns of a work-item"""
-    group: Pair
+    group: Pair = (1, 1)
     """rows and columns of a work-group, in work-items"""
-    top: Pair
+    top: Pair = (1, 1)
     """rows and columns of a top-level tile, in work-groups (`block_level_tiles`)"""
-    batch: Pair
+    batch: Pair = (1, 1)
     """matrices of a work-item, and work-items along the batch of a work-group"""
-    double_buffer: bool
-    pad_a: bool
-    pad_b: bool
+    double_buffer: bool = False
+    pad_a: bool = False
+    pad_b: bool = False
 
     def configuration(self) -> Configuration:
         """The same as the kernels' parameters."""

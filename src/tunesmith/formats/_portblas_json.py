@@ -11,7 +11,8 @@ from pathlib import Path
 from tunesmith.problems import shown, text_of
 from tunesmith.records import UserError
 
-_TOKEN = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
+# Commas and colons say nothing in a text that is known to be JSON.
+_TOKEN = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _KINDS: dict[type, str] = {dict: "an object", tuple: "a list", type(None): "null"}
 
 Scalar = None | bool | int | float | str
@@ -48,11 +49,7 @@ class JsonNode:
 
 def read_json(path: Path) -> JsonNode:
     """The file's value. UserError, with line and column, for what cannot be read or is no JSON."""
-    return parse_json(text_of(path, "JSON"), str(path))
-
-
-def parse_json(text: str, name: str) -> JsonNode:
-    """`read_json` for a text; `name` is what places begin with."""
+    text, name = text_of(path, "JSON"), str(path)
     try:
         json.loads(text)
         return _Walk(text, name).value("")
@@ -73,27 +70,18 @@ class _Walk:
         self._tokens = self._placed(text)
 
     def value(self, path: str) -> JsonNode:
-        token, place = next(self._tokens)
-        return self._value(token, place, path)
+        return self._value(*next(self._tokens), path)
 
     def _value(self, token: str, place: str, path: str) -> JsonNode:
         where = f"{place}: {path}" if path else place
-        match token:
-            case "{":
-                return self._object(where, path)
-            case "[":
-                return JsonNode(where, tuple(self._items(path)))
-            case _:
-                return JsonNode(where, json.loads(token))
-
-    def _object(self, where: str, path: str) -> JsonNode:
+        if token == "[":
+            return JsonNode(where, tuple(self._items(path)))
+        if token != "{":
+            return JsonNode(where, json.loads(token))
         fields: dict[str, JsonNode] = {}
         repeated = []
         while (token := next(self._tokens)[0]) != "}":
-            if token == ",":
-                continue
             key = json.loads(token)
-            next(self._tokens)
             value = self.value(f"{path}.{key}" if path else key)
             if key in fields:
                 repeated.append(value.place)
@@ -101,16 +89,15 @@ class _Walk:
         return JsonNode(where, fields, tuple(repeated))
 
     def _items(self, path: str) -> Iterator[JsonNode]:
-        count = 0
-        while (found := next(self._tokens))[0] != "]":
-            if found[0] != ",":
-                yield self._value(*found, f"{path}[{count}]")
-                count += 1
+        for number, (token, place) in enumerate(self._tokens):
+            if token == "]":
+                return
+            yield self._value(token, place, f"{path}[{number}]")
 
     def _placed(self, text: str) -> Iterator[tuple[str, str]]:
         line, start = 1, 0
         for found in _TOKEN.finditer(text):
-            # No token but white space, which is between them, holds a line's end.
+            # No token holds a line's end, only the white space between them.
             between = text.count("\n", start, found.start())
             if between:
                 line += between

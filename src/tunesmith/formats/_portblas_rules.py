@@ -31,10 +31,8 @@ class Rule:
 
 def rejection(combination: Combination, mode: Mode) -> Rejection | None:
     """The first rule that it breaks, in the order of the table."""
-    for rule in RULES[mode].get(combination.algorithm, ()):
-        if not rule.holds(combination):
-            return Rejection(rule.reason, rule.detail(combination))
-    return None
+    broken = (rule for rule in RULES[mode].get(combination.algorithm, ()) if not rule.holds(combination))
+    return next((Rejection(rule.reason, rule.detail(combination)) for rule in broken), None)
 
 
 def _items(c: Combination) -> int:

@@ -67,9 +67,6 @@ KEYS: Mapping[str, tuple[str, Kind]] = {
 """The field of a combination that each key gives values for."""
 
 _FLAGS = ("double_buffer", "no_bank_conflict_a", "no_bank_conflict_b")
-_NOTHING = {"vector": 1, "cache_line": 0, "double_buffer": False, "pad_a": False, "pad_b": False} | dict.fromkeys(
-    ("item", "group", "top", "batch"), (1, 1)
-)
 
 
 @dataclass(frozen=True)
@@ -96,12 +93,13 @@ class Array:
         )
         if missing := [key for key in self.keys if key not in fields]:
             raise node.wrong(f"has no {missing[0]}", f"give it a list: {self.name} has {', '.join(self.keys)}")
-        values = {KEYS[key][0]: _values(fields[key], KEYS[key][1]) for key in self.keys}
-        notes += (
-            str(UserError(fields[key].place, "lists nothing", "nothing is generated here until it does"))
-            for key in self.keys
-            if not values[KEYS[key][0]]
-        )
+        values = {}
+        for key in self.keys:
+            field, kind = KEYS[key]
+            listed = fields[key].items(f"write a list, such as [{kind.example}]")
+            values[field] = tuple(map(kind.read, listed))
+            if not listed:
+                notes.append(str(fields[key].wrong("lists nothing", "nothing is generated here until it does")))
         return Generator(self, node.place, values)
 
 
@@ -119,12 +117,8 @@ class Generator:
     def combinations(self) -> Iterator[Combination]:
         """Every one, valid or not, in the original's order."""
         for *values, vectorization in product(*self.values.values(), self.array.vectorizations):
-            chosen = {**_NOTHING, **dict(zip(self.values, values, strict=True))}
-            yield Combination(algorithm=self.array.algorithm, vectorization=vectorization, **chosen)
-
-
-def _values(node: JsonNode, kind: Kind) -> tuple[Any, ...]:
-    return tuple(kind.read(item) for item in node.items(f"write a list, such as [{kind.example}]"))
+            chosen = dict(zip(self.values, values, strict=True))
+            yield Combination(self.array.algorithm, vectorization, **chosen)
 
 
 def repeated(node: JsonNode) -> list[str]:

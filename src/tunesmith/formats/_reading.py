@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, RandomRow, Rejection, UserError, architecture_name
 
-AGGREGATE, FAILED, NO_SPEED, FOREIGN, REPEATED = (
-    "aggregate",
-    "failed",
-    "no speed",
-    "foreign name",
-    "file given twice",
-)
-"""Why a row is put aside: reasons that reports count by."""
+AGGREGATE = "aggregate"
+"""Why a row is put aside that is no measurement, and nothing is wrong with it."""
+NO_SPEED = "no speed"
 
 
 @dataclass(frozen=True)
@@ -44,10 +40,38 @@ def architecture(said: object, file: str) -> str:
     return found or UNKNOWN_ARCHITECTURE
 
 
-def nothing_said(file: str, key: str) -> UserError:
-    """The complaint about a file that tells no architecture."""
-    remedy = f"write one there, or name the file after it (gfx90a.json); until then it is called {UNKNOWN_ARCHITECTURE}"
-    return UserError(file, f"{key} names no architecture", remedy)
+def listed_rows(
+    document: Mapping[str, Any],
+    key: str,
+    file: str,
+    arch: tuple[str, str],
+    row_of: Callable[[dict[str, Any], str], RandomRow | UserError],
+    doubt_of: Callable[[dict[str, Any]], str] = lambda raw: "",
+) -> Reading:
+    """What `row_of` makes of each element of the list under `key`, the element's place with it.
+
+    Complained about are rows put aside that are no aggregates, and others of which `doubt_of` says something. `arch`
+    is the architecture, and the key that should tell it.
+    """
+    listed = document[key]
+    if not isinstance(listed, list) or not listed:
+        return Reading(complaints=(UserError(file, f"{key} lists nothing", "let the benchmark run to its end"),))
+    complaints = []
+    if arch[0] == UNKNOWN_ARCHITECTURE:
+        remedy = f"write one there, or name the file after it (gfx90a.json); until then it is called {arch[0]}"
+        complaints.append(UserError(file, f"{arch[1]} names no architecture", remedy))
+    found = []
+    for place, raw in enumerate(map(mapping, listed)):
+        row = row_of(raw, f"{key}[{place}]")
+        if isinstance(row, UserError):
+            complaints.append(row)
+            continue
+        found.append(row)
+        if row.aside and row.aside.reason != AGGREGATE:
+            complaints.append(UserError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
+        elif doubt := doubt_of(raw):
+            complaints.append(UserError(row.place, doubt, "measure it again on an idle device"))
+    return Reading(tuple(found), tuple(complaints))
 
 
 def number(value: object) -> float:

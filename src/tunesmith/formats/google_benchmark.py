@@ -11,11 +11,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tunesmith.problems import OPERATIONS
+from tunesmith.problems.random import DTYPES
 from tunesmith.records import (
-    UNKNOWN_ARCHITECTURE,
     Estimate,
     LaunchShape,
     Measurement,
@@ -27,31 +30,9 @@ from tunesmith.records import (
     architecture_name,
 )
 
-from ._reading import (
-    AGGREGATE,
-    FAILED,
-    FOREIGN,
-    Reading,
-    architecture,
-    gigabytes,
-    mapping,
-    no_speed,
-    nothing_said,
-    number,
-    whole,
-)
+from ._reading import AGGREGATE, Reading, architecture, gigabytes, listed_rows, mapping, no_speed, number, whole
 
 ARCHITECTURE_KEY = "hdp_gcn_arch_name"
-
-ITEM_BYTES = {
-    "unsigned_char": 1,
-    "unsigned_short": 2,
-    "half": 2,
-    "unsigned_int": 4,
-    "float": 4,
-    "unsigned_long_long": 8,
-    "double": 8,
-}
 
 # As rocRAND's script finds the parts: at the start of the name, the shortest generator first; what follows is free.
 _NAME = re.compile(
@@ -109,28 +90,16 @@ def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -
     """
     context = mapping(document.get("context"))
     arch = architecture_name(known_architecture) or architecture(context.get(ARCHITECTURE_KEY), file)
-    listed = document["benchmarks"]
-    if not isinstance(listed, list) or not listed:
-        return Reading(complaints=(UserError(file, "benchmarks lists nothing", "let the benchmark run to its end"),))
-    complaints = [nothing_said(file, f"context.{ARCHITECTURE_KEY}")] if arch == UNKNOWN_ARCHITECTURE else []
-    found = []
-    for place, raw in enumerate(listed):
-        row = _row(mapping(raw), place, file, arch, whole(context.get("bytes")))
-        if isinstance(row, UserError):
-            complaints.append(row)
-            continue
-        found.append(row)
-        if row.aside and row.aside.reason != AGGREGATE:
-            complaints.append(UserError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
-    return Reading(tuple(found), tuple(complaints))
+    row = partial(_row, file=file, arch=arch, usual_bytes=whole(context.get("bytes")))
+    return listed_rows(document, "benchmarks", file, (arch, f"context.{ARCHITECTURE_KEY}"), row)
 
 
-def _row(raw: dict[str, Any], place: int, file: str, arch: str, usual_bytes: int) -> RandomRow | UserError:
+def _row(raw: dict[str, Any], place: str, file: str, arch: str, usual_bytes: int) -> RandomRow | UserError:
     name = raw.get("name")
     parts = _NAME.match(name) if isinstance(name, str) else None
     if parts is None or not isinstance(name, str):
         remedy = "such rows are passed over; names are like philox4_32_10_uniform_float_t256_b1024/manual_time"
-        return UserError(f"{file}: {name or f'benchmarks[{place}]'}", "is no name of a generator's benchmark", remedy)
+        return UserError(f"{file}: {name or place}", "is no name of a generator's benchmark", remedy)
     speed = gigabytes(number(raw.get("bytes_per_second")))
     low, high = (gigabytes(number(raw.get(f"bytes_per_second_{end}"))) for end in ("low", "high"))
     return RandomRow(
@@ -155,9 +124,9 @@ def _aside(raw: dict[str, Any], tail: str) -> Rejection | None:
     if raw.get("run_type") == "aggregate" or re.fullmatch(r"_[A-Za-z]\w*", rest):
         return Rejection(AGGREGATE, str(raw.get("aggregate_name") or rest.lstrip("_")))
     if raw.get("error_occurred") or raw.get("skipped"):
-        return Rejection(FAILED, str(raw.get("error_message") or raw.get("skip_message") or "without a message"))
+        return Rejection("failed", str(raw.get("error_message") or raw.get("skip_message") or "without a message"))
     if rest:
-        return Rejection(FOREIGN, f"the name goes on with {rest!r}")
+        return Rejection("foreign name", f"the name goes on with {rest!r}")
     return no_speed(raw.get("bytes_per_second"))
 
 
@@ -196,36 +165,34 @@ def document(entries: Sequence[Entry], context: Mapping[str, object]) -> dict[st
 
 def _written(entries: Iterable[Entry]) -> Iterator[dict[str, object]]:
     for place, entry in enumerate(entries):
-        name = entry.name
-        seconds = entry.estimate.seconds if entry.estimate else 0.0
-        row: dict[str, object] = {
-            "name": name,
+        milliseconds = entry.estimate.seconds * 1e3 if entry.estimate else 0.0
+        yield {
+            "name": entry.name,
             "family_index": place,
             "per_family_instance_index": 0,
-            "run_name": name,
+            "run_name": entry.name,
             "run_type": "iteration",
             "repetitions": 1,
             "repetition_index": 0,
             "threads": 1,
-        }
-        if entry.estimate is None:
-            row |= {"error_occurred": True, "error_message": entry.error}
-        row |= {
+            **({} if entry.estimate else {"error_occurred": True, "error_message": entry.error}),
             "iterations": entry.iterations,
-            "real_time": seconds * 1e3,
-            "cpu_time": seconds * 1e3,
+            "real_time": milliseconds,
+            "cpu_time": milliseconds,
             "time_unit": "ms",
+            **_counters(entry),
         }
-        yield row | _counters(entry)
 
 
 def _counters(entry: Entry) -> dict[str, object]:
     if entry.estimate is None:
         return {"bytes": entry.bytes}
     rate = entry.bytes / entry.estimate.seconds
-    items = {"items_per_second": rate / ITEM_BYTES[entry.value_type]} if entry.value_type in ITEM_BYTES else {}
-    interval = {
+    return {
+        "bytes_per_second": rate,
+        "items_per_second": rate / np.dtype(DTYPES[entry.value_type]).itemsize,
+        "bytes": entry.bytes,
         "bytes_per_second_low": entry.bytes / entry.estimate.high,
         "bytes_per_second_high": entry.bytes / entry.estimate.low,
+        "samples": entry.estimate.count,
     }
-    return {"bytes_per_second": rate, **items, "bytes": entry.bytes, **interval, "samples": entry.estimate.count}

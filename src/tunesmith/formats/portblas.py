@@ -81,7 +81,10 @@ def read(path: Path, mode: Mode) -> Config:
         for array in ARRAYS
         if array.name in fields
     }
-    _refuse_too_many(root, generators)
+    total = sum(len(generator) for found in generators.values() for generator in found)
+    if total > MOST_COMBINATIONS:
+        what = f"makes {total:,} combinations, more than {MOST_COMBINATIONS:,}"
+        raise root.wrong(what, "list fewer values, or split it into several files")
     return _combined(path, mode, _about(fields.get(ABOUT)), generators, notes)
 
 
@@ -92,13 +95,6 @@ def _generators(array: Array, node: JsonNode, mode: Mode, notes: list[str]) -> I
             yield generator
     if mode not in array.modes:
         notes.append(str(node.wrong("is not the original's", f"it is left out in mode {mode}")))
-
-
-def _refuse_too_many(root: JsonNode, generators: Mapping[str, tuple[Generator, ...]]) -> None:
-    total = sum(len(generator) for found in generators.values() for generator in found)
-    if total > MOST_COMBINATIONS:
-        what = f"makes {total:,} combinations, more than {MOST_COMBINATIONS:,}"
-        raise root.wrong(what, "list fewer values, or split it into several files")
 
 
 def _combined(

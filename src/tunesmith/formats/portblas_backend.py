@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
+from operator import attrgetter
 
 from ._templates import template
 from .portblas import Combination
@@ -65,12 +66,8 @@ class Absent:
 
 
 _PLAIN = {
-    False: Combination(
-        "non_local", "partial", 4, 0, (4, 4), (8, 8), (1, 1), (1, 1), double_buffer=False, pad_a=False, pad_b=False
-    ),
-    True: Combination(
-        "interleaved", "full", 4, 0, (2, 2), (4, 4), (1, 1), (4, 4), double_buffer=False, pad_a=False, pad_b=False
-    ),
+    False: Combination("non_local", "partial", 4, item=(4, 4), group=(8, 8)),
+    True: Combination("interleaved", "full", 4, item=(2, 2), group=(4, 4), batch=(4, 4)),
 }
 """By whether the batch is interleaved: where nothing was tuned."""
 
@@ -86,11 +83,10 @@ def header(sizes: Iterable[Size], device: str, version: str) -> str:
 
 
 def _tables(sizes: Iterable[Size], interleaved: bool) -> list[Table]:
-    def key(one: Size) -> tuple[bool, bool]:
-        return one.transpose_a, one.transpose_b
-
-    those = sorted((one for one in sizes if one.interleaved == interleaved), key=lambda one: (key(one), -one.gflops))
-    return [Table(*which, tuple(found)) for which, found in groupby(those, key)]
+    transposes = attrgetter("transpose_a", "transpose_b")
+    those = [one for one in sizes if one.interleaved == interleaved]
+    those.sort(key=lambda one: (transposes(one), -one.gflops))
+    return [Table(*which, tuple(found)) for which, found in groupby(those, transposes)]
 
 
 def _absent(tables: Sequence[Table], interleaved: bool) -> list[Absent]:

@@ -6,11 +6,12 @@ Source: primbench's documentation of its output (ROCm/rocm-libraries, shared/pri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, RandomRow, UserError
+from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from ._reading import Reading, architecture, gigabytes, mapping, no_speed, nothing_said, number, whole
+from ._reading import Reading, architecture, gigabytes, listed_rows, mapping, no_speed, number, whole
 
 BATCH_WINDOW = 10
 """Batches over which primbench takes the coefficient of variation, unless the settings say otherwise."""
@@ -21,29 +22,16 @@ def rows(document: Mapping[str, Any], file: str) -> Reading:
     context = mapping(document.get("context"))
     arch = architecture(mapping(mapping(context.get("general")).get("gpu")).get("arch"), file)
     window = whole(mapping(context.get("settings")).get("batch_window_size")) or BATCH_WINDOW
-    listed = document["specializations"]
-    if not isinstance(listed, list) or not listed:
-        return Reading(
-            complaints=(UserError(file, "specializations lists nothing", "let the benchmark run to its end"),)
-        )
-    complaints = [nothing_said(file, "context.general.gpu.arch")] if arch == UNKNOWN_ARCHITECTURE else []
-    found = []
-    for place, raw in enumerate(map(mapping, listed)):
-        row = _row(raw, place, file, arch, window)
-        if isinstance(row, UserError):
-            complaints.append(row)
-            continue
-        found.append(row)
-        if row.aside:
-            complaints.append(UserError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
-        elif raw.get("noise_timeout") is True:
-            what = f"the noise did not settle ({raw.get('noise_percent')} %)"
-            complaints.append(UserError(row.place, what, "measure it again on an idle device"))
-    return Reading(tuple(found), tuple(complaints))
+    row = partial(_row, file=file, arch=arch, window=window)
+    return listed_rows(document, "specializations", file, (arch, "context.general.gpu.arch"), row, _doubt)
 
 
-def _row(raw: dict[str, Any], place: int, file: str, arch: str, window: int) -> RandomRow | UserError:
-    meta, name = mapping(raw.get("meta")), str(raw.get("name") or f"specializations[{place}]")
+def _doubt(raw: dict[str, Any]) -> str:
+    return f"the noise did not settle ({raw.get('noise_percent')} %)" if raw.get("noise_timeout") is True else ""
+
+
+def _row(raw: dict[str, Any], place: str, file: str, arch: str, window: int) -> RandomRow | UserError:
+    meta, name = mapping(raw.get("meta")), str(raw.get("name") or place)
     words = [meta.get(key) for key in ("engine", "distribution", "type")]
     shape = LaunchShape(*(whole(mapping(meta.get("cfg")).get(key)) for key in ("threads", "blocks")))
     if not all(isinstance(word, str) and word for word in words) or not shape.threads:

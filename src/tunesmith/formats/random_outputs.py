@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random_choice import Decision
+from tunesmith.logic.random_decision import Decision
 from tunesmith.logic.random_table import FILE_NAME, RandomTable, TunedShapes, read_table, write_table
 from tunesmith.records import UNKNOWN_ARCHITECTURE, UserError
 
@@ -51,13 +51,17 @@ def _headers(
     for decision in decisions:
         by_generator[decision.generator].append(decision)
     for generator, group in by_generator.items():
+        shapes = {decision.architecture: decision.chosen for decision in group}
         try:
-            path, text = _header(generator, group, folder, merge_from)
+            name = rocrand_headers.file_name(generator)
+            existing = next((path / name for path in (folder, merge_from) if path and (path / name).is_file()), None)
+            before = _text(existing) if existing else ""
+            text = rocrand_headers.header(generator, shapes, group[0].matrix.default, before, str(existing))
         except UserError as error:
             complaints.append(error)
         else:
-            write_atomically(path, text)
-            paths.append(path)
+            write_atomically(folder / name, text)
+            paths.append(folder / name)
     if any(not decision.architecture.startswith("gfx") for decision in decisions):
         target_arch = folder / rocrand_headers.TARGETS_FILE
         before = _text(target_arch) if target_arch.is_file() else ""
@@ -65,15 +69,6 @@ def _headers(
         write_atomically(target_arch, rocrand_headers.targets(names, before))
         paths.append(target_arch)
     return paths, complaints
-
-
-def _header(generator: str, decisions: Sequence[Decision], folder: Path, merge_from: Path | None) -> tuple[Path, str]:
-    name = rocrand_headers.file_name(generator)
-    shapes = {decision.architecture: decision.chosen for decision in decisions}
-    existing = next((path / name for path in (folder, merge_from) if path and (path / name).is_file()), None)
-    text = _text(existing) if existing else ""
-    default = decisions[0].matrix.default
-    return folder / name, rocrand_headers.header(generator, shapes, default, text, str(existing))
 
 
 def _table(decisions: Sequence[Decision]) -> RandomTable:

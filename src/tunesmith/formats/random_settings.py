@@ -7,17 +7,15 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
+from tunesmith.logic.random_decision import Weights
 from tunesmith.records import LaunchShape, UserError
 
 DEFAULTS_FILE = "config_defaults.json"
 """rocRAND's name for its default shapes."""
-
-Weights = Mapping[tuple[str, str, str], float]
-"""By generator (empty: every one), distribution and value type."""
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COLUMNS = ("distribution", "type", "weight")
@@ -33,10 +31,14 @@ def read_defaults(path: Path) -> dict[str, LaunchShape]:
     remedy = 'write {"philox4_32_10": {"block_size": 256, "grid_size": 1024}}'
     found = {}
     for generator, sizes in _json(path, remedy).items():
-        block, grid = (sizes.get(key) if isinstance(sizes, dict) else None for key in ("block_size", "grid_size"))
-        if not (_natural(block) and _natural(grid)):
-            raise UserError(f"{path}: {generator}", "has no block_size and grid_size of at least 1", remedy)
-        found[generator] = LaunchShape(block, grid)
+        match sizes:
+            case {"block_size": int(block), "grid_size": int(grid)} if min(block, grid) >= 1 and bool not in (
+                type(block),
+                type(grid),
+            ):
+                found[generator] = LaunchShape(block, grid)
+            case _:
+                raise UserError(f"{path}: {generator}", "has no block_size and grid_size of at least 1", remedy)
     return found
 
 
@@ -110,7 +112,3 @@ def _text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserError(str(path), f"cannot be read ({why})", "name a file of text") from error
-
-
-def _natural(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

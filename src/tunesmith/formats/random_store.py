@@ -6,7 +6,7 @@ They become the rows that the reader of google-benchmark's files makes of that J
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from tunesmith.records import LaunchShape, Target, UserError
@@ -47,7 +47,13 @@ def store_rows(path: Path) -> Reading:
         what = f"holds no measurement of a generator{f', but {others} of other kernels' if others else ''}"
         raise UserError(str(path), what, "name the store of `tunesmith random tune`")
     kept, older = _latest(measured)
-    rows = _rows(kept, str(path))
+    by_target: dict[Target, list[google_benchmark.Entry]] = defaultdict(list)
+    for target, made in kept:
+        by_target[target].append(made)
+    rows = Reading()
+    for target, entries in by_target.items():
+        document = google_benchmark.document(entries, google_benchmark.context(target, 0))
+        rows += google_benchmark.rows(document, str(path), target.architecture)
     if not older:
         return rows
     what = f"{older} measurements with another device, driver, compiler or parameter than the last of their kind"
@@ -69,22 +75,20 @@ def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:
     return list(best.values()), others
 
 
-def _latest(measured: Iterable[Entry]) -> tuple[list[Entry], int]:
+def _latest(measured: Iterable[Entry]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:
     """One entry for each launch shape of a case, the last; without those that cannot be compared with the last of its
     case, which are counted."""
     settings: dict[Case, tuple[object, ...]] = {}
-    cells: dict[tuple[Case, tuple[object, ...], LaunchShape], Entry] = {}
+    cells: dict[tuple[Case, tuple[object, ...], LaunchShape], tuple[Target, google_benchmark.Entry]] = {}
     for entry in measured:
-        case, setting = _case(entry), _setting(entry)
-        settings[case] = setting
-        cells[case, setting, _shape(entry)] = entry
-    kept = [entry for (case, setting, _), entry in cells.items() if settings[case] == setting]
+        config = entry.solution.configuration
+        shape = LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
+        made = google_benchmark.entry(entry.problem, shape, entry.measurement)
+        case = entry.target.architecture, made.generator, made.distribution, made.value_type, made.bytes
+        settings[case] = setting = _setting(entry)
+        cells[case, setting, shape] = entry.target, made
+    kept = [cell for (case, setting, _), cell in cells.items() if settings[case] == setting]
     return kept, len(cells) - len(kept)
-
-
-def _case(entry: Entry) -> Case:
-    made = google_benchmark.entry(entry.problem, _shape(entry), entry.measurement)
-    return entry.target.architecture, made.generator, made.distribution, made.value_type, made.bytes
 
 
 def _setting(entry: Entry) -> tuple[object, ...]:
@@ -94,21 +98,3 @@ def _setting(entry: Entry) -> tuple[object, ...]:
         (target.api, target.name, target.driver, entry.toolchain, entry.solution.kernel),
         (problem.type.name, problem.sizes, problem.scalars.without(("seed",))),
     )
-
-
-def _shape(entry: Entry) -> LaunchShape:
-    config = entry.solution.configuration
-    return LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
-
-
-def _rows(entries: Iterable[Entry], file: str) -> Reading:
-    by_target: dict[Target, list[google_benchmark.Entry]] = defaultdict(list)
-    for entry in entries:
-        by_target[entry.target].append(google_benchmark.entry(entry.problem, _shape(entry), entry.measurement))
-    return sum(_documents(by_target, file), Reading())
-
-
-def _documents(by_target: dict[Target, list[google_benchmark.Entry]], file: str) -> Iterator[Reading]:
-    for target, entries in by_target.items():
-        document = google_benchmark.document(entries, google_benchmark.context(target, 0))
-        yield google_benchmark.rows(document, file, target.architecture)

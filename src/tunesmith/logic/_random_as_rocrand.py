@@ -3,76 +3,79 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from math import isnan
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from ._random_compat import NEXT_BEST, NO_OTHER, NONE_SAFE, REGRESSES, CompatChoice, CompatRow, choose_compat
+from ._random_compat import Ranking, rank
 from ._random_decide import decide, general_remarks, told
-from ._random_matrix import Case, Matrix, Ratio
-from ._random_records import Decision, Objective, Remark, Scored
-from ._random_shapes import rejections
+from .random_decision import Decision, Objective, Remark, Scored
+from .random_matrix import Matrix, Ratio
+from .random_shapes import rejections
 
 
 def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: bool) -> Decision | UserError:
     """The script's winner, or under `no_regressions` the first of its ranking that it would not warn about."""
-    choice = choose_compat(rows, matrix.default)
-    if choice is None:
+    ranking = rank(rows, matrix.default)
+    if not ranking.shapes:
         place = f"{matrix.generator} on {matrix.architecture}"
         return UserError(place, "nothing can be compared with the default", f"measure {matrix.default}")
-    chosen, score = choice.ranking[0]
+    chosen = ranking.shapes[0]
     if no_regressions:
-        unwarned = ((shape, mean) for shape, mean in choice.ranking if not choice.regresses(shape))
-        chosen, score = next(unwarned, (chosen, score))
-    means = dict(choice.ranking)
-    alternative = choice.alternative
+        chosen = next((one for one in ranking.shapes if not ranking.regressing(one.shape)), chosen)
+    safe, warnings = _alternative(ranking)
+    known = [one for one in ranking.ratios[chosen.shape] if not isnan(one.ratio)]
     return Decision(
         objective=Objective.COMPAT,
         matrix=matrix,
-        chosen=chosen,
-        score=score,
-        ranking=tuple(Scored(shape, mean) for shape, mean in choice.ranking),
-        ties=tuple(shape for shape, mean in choice.ranking if mean == score and shape != chosen),
-        ratios=_first_ratios(choice, chosen),
-        regressions=_regressions(choice, chosen),
-        safe=Scored(alternative, means[alternative]) if alternative else None,
-        remarks=tuple(_remarks(matrix, rows, choice, chosen)),
+        chosen=chosen.shape,
+        score=chosen.score,
+        ranking=ranking.shapes,
+        ties=tuple(one.shape for one in ranking.shapes if one.score == chosen.score and one != chosen),
+        # The script knows no interval, so none is given.
+        ratios=tuple(next(same) for same in _by_pair(known)),
+        regressions=_smallest(ranking.regressing(chosen.shape)),
+        safe=safe,
+        remarks=(*warnings, *_remarks(matrix, rows, chosen.shape)),
     )
 
 
-def _first_ratios(choice: CompatChoice, shape: LaunchShape) -> tuple[Ratio, ...]:
-    """The first of each distribution and type; the script knows no interval, so none is given."""
-    found: dict[tuple[str, str], Ratio] = {}
-    for one in choice.of(shape):
-        if one.row.pair not in found and one.ratio == one.ratio:
-            found[one.row.pair] = _ratio(one)
-    return tuple(found.values())
+def _alternative(ranking: Ranking) -> tuple[Scored | None, list[Remark]]:
+    """Where the winner has ratios below 0.98: the best of the others with a mean above 1 (and unlike the winner's)
+    whose every ratio is above 1, and the script's warnings."""
+    best = ranking.shapes[0]
+    slower = _smallest(ranking.regressing(best.shape))
+    if not slower:
+        return None, []
+    others = [one for one in ranking.shapes if one.score > 1.0 and one.score != best.score]
+    safe = next((one for one in others if all(ratio.ratio > 1.0 for ratio in ranking.ratios[one.shape])), None)
+    text = f"{best.shape} is best on average ({best.score:.3f}) and slower for {told(slower)}"
+    warnings = [Remark("best_has_regressions", text)]
+    if not others:
+        text = "no other shape is faster than the default on average"
+        warnings.append(Remark("no_other_config_with_average_speedup", text, look=False))
+    if safe:
+        text = f"{safe.shape} is next, with {safe.score:.3f} and faster everywhere"
+        warnings.append(Remark("next_best_without_regressions", text, look=False))
+    else:
+        text = "no other shape is faster than the default on average and everywhere"
+        warnings.append(Remark("no_config_without_regressions", text, look=False))
+    return safe, warnings
 
 
-def _regressions(choice: CompatChoice, shape: LaunchShape) -> tuple[Ratio, ...]:
-    """The smallest ratio of each distribution and type that the script warns about."""
-    found: dict[tuple[str, str], Ratio] = {}
-    for one in choice.regressing(shape):
-        if one.row.pair not in found or one.ratio < found[one.row.pair].ratio:
-            found[one.row.pair] = _ratio(one)
-    return tuple(found.values())
+def _by_pair(ratios: Iterable[Ratio]) -> Iterator[Iterator[Ratio]]:
+    """A shape's ratios, those of a distribution and type together."""
+    return (same for _, same in groupby(ratios, lambda one: one.case.pair))
 
 
-def _ratio(one: CompatRow) -> Ratio:
-    return Ratio(Case(*one.row.pair, one.row.bytes), one.ratio, one.ratio, one.ratio)
+def _smallest(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
+    """Of each distribution and type."""
+    return tuple(min(same, key=lambda one: one.ratio) for same in _by_pair(ratios))
 
 
-def _remarks(matrix: Matrix, rows: Sequence[RandomRow], choice: CompatChoice, chosen: LaunchShape) -> Iterator[Remark]:
-    winner, mean = choice.ranking[0]
-    means = dict(choice.ranking)
-    texts = {
-        REGRESSES: f"{winner} is best on average ({mean:.3f}) and slower for {told(_regressions(choice, winner))}",
-        NO_OTHER: "no other shape is faster than the default on average",
-        NONE_SAFE: "no other shape is faster than the default on average and everywhere",
-    }
-    if alternative := choice.alternative:
-        texts[NEXT_BEST] = f"{alternative} is next, with {means[alternative]:.3f} and faster everywhere"
-    yield from (Remark(message, texts[message], look=message == REGRESSES) for message in choice.messages)
+def _remarks(matrix: Matrix, rows: Sequence[RandomRow], chosen: LaunchShape) -> Iterator[Remark]:
     for why in rejections(matrix.generator, chosen):
         yield Remark(why.reason, f"{chosen}: {why.detail}; rocRAND's script chooses it all the same")
     counted = Counter(row.aside.reason for row in rows if row.aside and row.gigabytes_per_second > 0)

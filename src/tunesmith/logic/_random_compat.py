@@ -1,16 +1,17 @@
-"""The choice of rocRAND's `select_best_config.py` (commit dc3656f1), to the last bit: see `choose_compat`."""
+"""The choice of rocRAND's `select_best_config.py` (commit dc3656f1), to the last bit: see `rank`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tunesmith.records import LaunchShape, RandomRow
 
-from ._random_matrix import STATED_NOISE
+from .random_decision import Scored
+from .random_matrix import STATED_NOISE, Case, Ratio
 
 ALLOWED = 1 - STATED_NOISE
 """A ratio below this is what the original calls a regression."""
@@ -18,77 +19,40 @@ ALLOWED = 1 - STATED_NOISE
 INSERTION = 16
 """NumPy's quicksort leaves so many values or fewer to insertion sort."""
 
-REGRESSES = "best_has_regressions"
-NO_OTHER = "no_other_config_with_average_speedup"
-NONE_SAFE = "no_config_without_regressions"
-NEXT_BEST = "next_best_without_regressions"
-
-
-@dataclass(frozen=True, slots=True)
-class CompatRow:
-    """A row with its ratio to the default's first row of the same distribution and type (NaN where it has no speed)."""
-
-    row: RandomRow
-    ratio: float
-
 
 @dataclass(frozen=True)
-class CompatChoice:
-    """Shapes by mean ratio in the original's order, the ratios they come from, its messages and its alternative."""
+class Ranking:
+    """Shapes by mean ratio in the original's order, and the ratios of each, in the order of distributions and types.
 
-    ranking: tuple[tuple[LaunchShape, float], ...]
-    rows: tuple[CompatRow, ...]
-    messages: tuple[str, ...] = ()
-    alternative: LaunchShape | None = None
+    A ratio is that of a row to the default's first one of the same distribution and type (NaN where it has no speed).
+    """
 
-    def of(self, shape: LaunchShape) -> list[CompatRow]:
-        return [row for row in self.rows if row.row.shape == shape]
+    shapes: tuple[Scored, ...]
+    ratios: Mapping[LaunchShape, Sequence[Ratio]]
 
-    def regressing(self, shape: LaunchShape) -> list[CompatRow]:
-        return [row for row in self.of(shape) if row.ratio < ALLOWED]
-
-    def regresses(self, shape: LaunchShape) -> bool:
-        return bool(self.regressing(shape))
+    def regressing(self, shape: LaunchShape) -> list[Ratio]:
+        return [one for one in self.ratios[shape] if one.ratio < ALLOWED]
 
 
-def choose_compat(rows: Sequence[RandomRow], default: LaunchShape) -> CompatChoice | None:
-    """Rank the shapes of one generator on one architecture; None if no ratio can be made.
+def rank(rows: Sequence[RandomRow], default: LaunchShape) -> Ranking:
+    """Rank the shapes of one generator on one architecture; none where no ratio can be made.
 
     Each row is divided by the default's first row of its distribution and type; a shape's score is the arithmetic mean
     of its rows' ratios, rows without a speed left out, aggregates and repeats counted like any other. The highest
-    wins. If one of the winner's ratios is below 0.98, the others with a mean above 1 (and unlike the winner's) are
-    searched, best first, for one whose every ratio is above 1. Distributions in which the default has no row, where
-    the original stops with an IndexError, are left out.
+    wins. Distributions in which the default has no row, where the original stops with an IndexError, are left out.
     """
-    compared = tuple(_compared(rows, default))
-    if not compared:
-        return None
-    by_shape: dict[LaunchShape, list[float]] = defaultdict(list)
-    for row in compared:
-        by_shape[row.row.shape].append(row.ratio)
-    shapes = sorted(by_shape)
-    means = [_mean(by_shape[shape]) for shape in shapes]
-    ranking = tuple((shapes[place], means[place]) for place in descending(means))
-    choice = CompatChoice(ranking, compared)
-    best, score = ranking[0]
-    if not choice.regresses(best):
-        return choice
-    others = [shape for shape, mean in ranking if mean > 1.0 and mean != score]
-    alternative = next((shape for shape in others if all(row.ratio > 1.0 for row in choice.of(shape))), None)
-    messages = [REGRESSES] + [NO_OTHER] * (not others) + [NEXT_BEST if alternative else NONE_SAFE]
-    return CompatChoice(ranking, compared, tuple(messages), alternative)
-
-
-def _compared(rows: Sequence[RandomRow], default: LaunchShape) -> list[CompatRow]:
     pairs: dict[tuple[str, str], list[RandomRow]] = defaultdict(list)
     for row in rows:
-        pairs[row.distribution, row.value_type].append(row)
-    compared = []
+        pairs[row.pair].append(row)
+    ratios: dict[LaunchShape, list[Ratio]] = defaultdict(list)
     for _, pair in sorted(pairs.items()):
         reference = next((row.gigabytes_per_second for row in pair if row.shape == default), None)
         if reference is not None:
-            compared += [CompatRow(row, _divide(row.gigabytes_per_second, reference)) for row in pair]
-    return compared
+            for row in pair:
+                ratio = _divide(row.gigabytes_per_second, reference)
+                ratios[row.shape].append(Ratio(Case.of(row), ratio, ratio, ratio))
+    means = [(shape, _mean([one.ratio for one in ratios[shape]])) for shape in sorted(ratios)]
+    return Ranking(tuple(Scored(*means[place]) for place in descending([mean for _, mean in means])), ratios)
 
 
 def _divide(speed: float, reference: float) -> float:

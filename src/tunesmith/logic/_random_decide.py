@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, Rejection, UserError
 
-from ._random_matrix import Case, Matrix, Ratio
-from ._random_records import Decision, Objective, Override, Remark
 from ._random_score import Scale, scale
-from ._random_shapes import is_free, rejections
-
-Weights = Mapping[tuple[str, str, str], float]
-"""By generator (empty: every one), distribution and value type; a pair that is not named has no weight."""
+from .random_decision import Decision, Objective, Override, Remark, Weights
+from .random_matrix import Case, Matrix, Ratio
+from .random_shapes import is_free, rejections
 
 NOT_COMPARABLE = "not measured everywhere"
 
@@ -23,7 +20,7 @@ NOT_COMPARABLE = "not measured everywhere"
 def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regressions: bool) -> Decision | UserError:
     """The choice, or why there is none. The default stays where the best shape cannot be told from it."""
     place = f"{matrix.generator} on {matrix.architecture}"
-    goal = scale(objective, matrix, matrix.cases, lambda case: _weight(weights, matrix.generator, case))
+    goal = scale(objective, matrix, weights)
     if not matrix.cases:
         return UserError(place, "nothing can be compared with the default", f"measure {matrix.default}")
     if goal is None:
@@ -34,8 +31,8 @@ def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regression
     eligible = [shape for shape in matrix.shapes if shape not in ineligible]
     safe = [shape for shape in eligible if not matrix.slower_cases(shape)]
     ranking = goal.rank(safe if no_regressions else eligible)
-    equals = (ranking[0].shape, *goal.ties(ranking))
-    chosen = goal.settle([one.shape for one in ranking], (matrix.default,))
+    equals = goal.equals(ranking)
+    chosen = matrix.default if matrix.default in equals else equals[0]
     best_safe = goal.rank(safe)[0]
     decision = Decision(
         objective=objective,
@@ -52,11 +49,6 @@ def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regression
     if is_free(matrix.generator):
         decision = _with_overrides(decision, goal, no_regressions)
     return replace(decision, remarks=tuple(_remarks(decision)))
-
-
-def _weight(weights: Weights, generator: str, case: Case) -> float:
-    general = weights.get(("", *case.pair), 0.0)
-    return weights.get((generator, *case.pair), general)
 
 
 def _ineligible(matrix: Matrix, goal: Scale) -> Iterator[tuple[LaunchShape, Rejection]]:
@@ -81,7 +73,7 @@ def _with_overrides(decision: Decision, goal: Scale, no_regressions: bool) -> De
         shapes = [
             shape
             for shape in matrix.shapes
-            if own.covers(shape)
+            if not own.missing(shape)
             and not any(rejections(matrix.generator, shape))
             and not (no_regressions and any(matrix.ratio(case, shape).slower for case in cases))
         ]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.records import LaunchShape
 
-from ._random_matrix import STATED, Case, Matrix
-from ._random_records import Objective, Scored
+from .random_decision import Objective, Scored, Weights
+from .random_matrix import STATED, Case, Matrix
 
 ROUNDING = 1e-12
 """Scores that differ by less are equal."""
-
-Weigh = Mapping[Case, float]
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Scale:
     """An objective over the cases of `weights`, which sum to one. Scores are logarithms of ratios to the default."""
 
     matrix: Matrix
-    weights: Weigh
+    weights: Mapping[Case, float]
     worst: bool = False
 
     def score(self, shape: LaunchShape) -> float:
@@ -45,9 +44,6 @@ class Scale:
         known = math.hypot(*(weight * doubt for weight, doubt in doubts if doubt is not None))
         return known + STATED * math.fsum(weight for weight, doubt in doubts if doubt is None)
 
-    def covers(self, shape: LaunchShape) -> bool:
-        return not self.missing(shape)
-
     def missing(self, shape: LaunchShape) -> tuple[Case, ...]:
         return tuple(case for case in self.weights if shape not in self.matrix.speeds[case])
 
@@ -56,21 +52,17 @@ class Scale:
         ranked = sorted((-self.score(shape), shape.threads, shape) for shape in shapes)
         return tuple(Scored(shape, math.exp(-badness)) for badness, _, shape in ranked)
 
-    def ties(self, ranking: Sequence[Scored]) -> tuple[LaunchShape, ...]:
-        """What cannot be told from the first of the ranking, the first left out."""
-        first = ranking[0].shape
-        best = self.score(first)
+    def equals(self, ranking: Sequence[Scored]) -> tuple[LaunchShape, ...]:
+        """The first of the ranking, and what cannot be told from it."""
+        first, best = ranking[0].shape, self.score(ranking[0].shape)
         return tuple(
-            other.shape
-            for other in ranking[1:]
-            if best - self.score(other.shape) <= self.doubt(first, other.shape) + ROUNDING
+            one.shape for one in ranking if best - self.score(one.shape) <= self.doubt(first, one.shape) + ROUNDING
         )
 
     def settle(self, shapes: Collection[LaunchShape], incumbents: Sequence[LaunchShape]) -> LaunchShape:
         """The best shape, or the first of the incumbents that it cannot be told from."""
-        ranking = self.rank(shapes)
-        equals = (ranking[0].shape, *self.ties(ranking))
-        return next((held for held in incumbents if held in equals), ranking[0].shape)
+        equals = self.equals(self.rank(shapes))
+        return next((held for held in incumbents if held in equals), equals[0])
 
     def _log(self, case: Case, shape: LaunchShape) -> float:
         row = self.matrix.speeds[case]
@@ -80,14 +72,19 @@ class Scale:
         return min(self.weights, key=lambda case: self._log(case, shape))
 
 
-def scale(objective: Objective, matrix: Matrix, cases: Sequence[Case], weight: Callable[[Case], float]) -> Scale | None:
-    """The objective's scale over these cases; None if none of them has a weight.
+def scale(objective: Objective, matrix: Matrix, weights: Weights) -> Scale | None:
+    """The objective's scale over all cases; None if none of them has a weight.
 
     A distribution and type that was measured with several buffer sizes counts once: they share its weight.
     """
-    sizes = {pair: sum(case.pair == pair for case in cases) for pair in {case.pair for case in cases}}
-    weigh = weight if objective is Objective.WEIGHTED else lambda case: 1.0
-    shares = {case: weigh(case) / sizes[case.pair] for case in cases}
+
+    def weight(pair: tuple[str, str]) -> float:
+        if objective is not Objective.WEIGHTED:
+            return 1.0
+        return weights.get((matrix.generator, *pair), weights.get(("", *pair), 0.0))
+
+    sizes = Counter(case.pair for case in matrix.cases)
+    shares = {case: weight(case.pair) / sizes[case.pair] for case in matrix.cases}
     total = math.fsum(shares.values())
     if not total:
         return None

@@ -79,15 +79,14 @@ def write_csv(table: FinalTable, path: Path) -> Path:
     the solutions' names. The details have a row a cell: outcome, reason, seconds with interval, number of samples.
     Returns their path.
     """
-    sizes, unit = _Sizes(table), Unit.of(table.problem_type)
-    names = table.names
+    sizes, unit, names = _size_columns(table), Unit.of(table.problem_type), table.names
     rows = (
-        [*sizes.of(problem), work, *(rate(work, table.time(problem, s)) for s in table.solutions)]
+        [*_sizes(problem, sizes), work, *(rate(work, table.time(problem, s)) for s in table.solutions)]
         for problem, work in table
     )
     details = path.with_suffix(".details.csv")
-    write_atomically(details, _text([*sizes.names, *DETAIL_COLUMNS, unit.column], _details(table, sizes, names)))
-    write_atomically(path, _text([*sizes.names, unit.total, *names], rows))
+    write_atomically(details, _text([*sizes, *DETAIL_COLUMNS, unit.column], _details(table, sizes, names)))
+    write_atomically(path, _text([*sizes, unit.total, *names], rows))
     return details
 
 
@@ -159,29 +158,27 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(taken)
 
 
-class _Sizes:
+def _size_columns(table: FinalTable) -> tuple[str, ...]:
     """The columns that say which problem a row is about."""
-
-    def __init__(self, table: FinalTable) -> None:
-        kind = table.problem_type
-        padded = next((problem for problem in table.problems if problem.leading), None)
-        leading = OPERATIONS[kind.operation].leading(kind, padded.sizes) if padded else ()
-        self.names = (*kind.indices, *(name for name, _ in leading))
-        self._leading = len(leading)
-
-    def of(self, problem: Problem) -> list[int | None]:
-        missing = [None] * (self._leading - len(problem.leading))
-        return [*problem.sizes, *problem.leading, *missing]
+    kind = table.problem_type
+    padded = next((problem for problem in table.problems if problem.leading), None)
+    leading = OPERATIONS[kind.operation].leading(kind, padded.sizes) if padded else ()
+    return (*kind.indices, *(name for name, _ in leading))
 
 
-def _details(table: FinalTable, sizes: _Sizes, names: Sequence[str]) -> Iterator[list[object]]:
+def _sizes(problem: Problem, columns: Sequence[str]) -> list[int | None]:
+    known = (*problem.sizes, *problem.leading)
+    return [*known, *[None] * (len(columns) - len(known))]
+
+
+def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str]) -> Iterator[list[object]]:
     for problem, work in table:
         for solution, name in zip(table.solutions, names, strict=True):
             cell = table.cell(problem, solution)
             said = [name, cell.outcome.value, cell.reason, cell.detail]
             time = cell.estimate
             numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
-            yield [*sizes.of(problem), *said, *numbers, rate(work, cell.time)]
+            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time)]
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

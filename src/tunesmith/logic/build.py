@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -88,18 +88,13 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
     for place, row in enumerate(document.rows):
         problem = problems[row.sizes, row.leading]
         best = min(time.seconds for s in table.solutions if (time := table.time(problem, s)))
-        asked = _asked(document, neighbours, row.sizes, place)
-        chosen = next((time.seconds for s in asked if (time := table.time(problem, s))), math.inf)
+        places = (*(chosen for chosen, _, _ in neighbours.of(row.sizes, without=place)), document.fallback)
+        asked = (table.time(problem, document.solutions[place].solution) for place in places)
+        chosen = next((time.seconds for time in asked if time), math.inf)
         sizes.append((row.where, _short(chosen / best)))
     worst_at, worst = max(sizes, key=lambda pair: pair[1])
     geomean = math.exp(math.fsum(math.log(regret) for _, regret in sizes) / len(sizes))
     return Regret(_short(geomean), worst, worst_at, tuple(sizes))
-
-
-def _asked(document: Document, neighbours: Neighbours, sizes: tuple[int, ...], without: int) -> Iterator[Solution]:
-    for place, _, _ in neighbours.of(sizes, without):
-        yield document.solutions[place].solution
-    yield document.solutions[document.fallback].solution
 
 
 def _picks(

@@ -8,27 +8,10 @@ from dataclasses import dataclass
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
 from ._random_as_rocrand import decide_compat
-from ._random_decide import Weights, decide
-from ._random_matrix import STATED_NOISE, Case, Matrix, Ratio, Speed, matrices
-from ._random_records import Decision, Objective, Override, Remark, Scored
-from ._random_shapes import DEFAULT_SHAPES
-
-__all__ = [
-    "DEFAULT_SHAPES",
-    "STATED_NOISE",
-    "Case",
-    "Decision",
-    "Matrix",
-    "Objective",
-    "Override",
-    "Ratio",
-    "Remark",
-    "Scored",
-    "Selection",
-    "Speed",
-    "Weights",
-    "choose",
-]
+from ._random_decide import decide
+from .random_decision import Decision, Objective, Weights
+from .random_matrix import Case, Matrix, matrices
+from .random_shapes import DEFAULT_SHAPES
 
 
 @dataclass(frozen=True)
@@ -51,12 +34,12 @@ def choose(
 
     `geomean` is the geometric mean over distributions and types, `worst` the smallest ratio, `weighted` the geometric
     mean with `weights`; a shape must have been measured wherever the default was, and the default stays where the
-    best cannot be told from it. `compat` is what rocRAND's script chooses (`_random_compat.choose_compat`).
+    best cannot be told from it. `compat` is what rocRAND's script chooses (`_random_as_rocrand`).
     `no_regressions` admits only shapes that are nowhere slower than the default beyond noise.
     """
     complaints = [*_unknown(rows, defaults), *_idle_weights(rows, weights or {})]
     decisions = []
-    for matrix, group in matrices(rows, defaults).values():
+    for matrix, group in matrices(rows, defaults):
         complaints += _without_default(matrix, group)
         if objective is Objective.COMPAT:
             made = decide_compat(matrix, group, no_regressions)
@@ -84,6 +67,6 @@ def _idle_weights(rows: Sequence[RandomRow], weights: Weights) -> Iterator[UserE
 
 def _without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[UserError]:
     for case in matrix.without_default:
-        file = next(row.file for row in rows if (row.distribution, row.value_type, row.bytes) == case.key)
+        file = next(row.file for row in rows if Case.of(row) == case)
         what = f"{matrix.generator} on {matrix.architecture}: the default {matrix.default} was not measured for {case}"
         yield UserError(file, what, "measure it too, or name another default with --default-config")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 from tunesmith.records import Solution
@@ -16,9 +17,6 @@ from ._read import read
 
 MEMORY = 4096
 """Sizes whose neighbours are remembered."""
-
-Where = tuple[tuple[int, ...], tuple[int, ...]]
-"""Sizes and leading dimensions, the latter empty where they are natural."""
 
 
 class Rule(StrEnum):
@@ -56,7 +54,7 @@ class Logic:
         self._neighbours = Neighbours(document)
         self._shortest = min((row.estimate.seconds for row in document.rows), default=0.0)
         self._exact = {(row.sizes, row.leading): self._measured(row) for row in document.rows}
-        self._remembered: dict[Where, tuple[Choice, ...]] = {}
+        self._others = lru_cache(MEMORY)(self._ranked)
 
     @staticmethod
     def load(path: Path | str) -> Logic:
@@ -65,7 +63,7 @@ class Logic:
 
     def choose(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Choice:
         """The first of `candidates`."""
-        return self._exact.get((sizes, leading)) or self._others(sizes, leading)[0]
+        return self._exact.get((sizes, leading)) or self._others(sizes)[0]
 
     def candidates(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Iterator[Choice]:
         """Every solution once: the exact match, then by what the nearest sizes say, then the fallback.
@@ -75,32 +73,24 @@ class Logic:
         exact = self._exact.get((sizes, leading))
         if exact:
             yield exact
-        yield from (c for c in self._others(sizes, leading) if exact is None or c.solution is not exact.solution)
+        yield from (c for c in self._others(sizes) if exact is None or c.solution is not exact.solution)
 
-    def _others(self, sizes: tuple[int, ...], leading: tuple[int, ...]) -> tuple[Choice, ...]:
-        """What neighbours and fallback say, remembered."""
-        known = self._remembered.get((sizes, leading))
-        if known is None:
-            if len(self._remembered) >= MEMORY:
-                self._remembered.clear()
-            known = self._remembered[sizes, leading] = tuple(self._ranked(sizes))
-        return known
-
-    def _ranked(self, sizes: tuple[int, ...]) -> Iterator[Choice]:
+    def _ranked(self, sizes: tuple[int, ...]) -> tuple[Choice, ...]:
+        """What neighbours and fallback say."""
         document = self.document
         if len(sizes) != len(document.problem_type.indices):
             wanted = ", ".join(document.problem_type.indices)
             raise ValueError(f"{len(sizes)} sizes given, {document.problem_type.name} has {wanted}")
-        seen = set()
+        ranked: dict[int, Choice] = {}
         for place, near, distance in self._neighbours.of(sizes):
-            seen.add(place)
             named, row = document.solutions[place], document.rows[near]
             scaled = row.seconds(place) * math.prod(sizes) / math.prod(row.sizes)
             expected = max(scaled, self._shortest)
-            yield Choice(named.solution, named.name, Rule.NEAREST, expected, row.where, distance)
-        if document.fallback not in seen:
+            ranked[place] = Choice(named.solution, named.name, Rule.NEAREST, expected, row.where, distance)
+        if document.fallback not in ranked:
             named = document.solutions[document.fallback]
-            yield Choice(named.solution, named.name, Rule.FALLBACK)
+            ranked[document.fallback] = Choice(named.solution, named.name, Rule.FALLBACK)
+        return tuple(ranked.values())
 
     def _measured(self, row: Row) -> Choice:
         named = self.document.solutions[row.solution]

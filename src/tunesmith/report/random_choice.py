@@ -10,7 +10,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from tunesmith.logic.random_choice import Decision, Ratio, Remark, Scored, Selection
+from tunesmith.logic.random_choice import Selection
+from tunesmith.logic.random_decision import Decision, Remark, Scored
+from tunesmith.logic.random_matrix import Ratio
 from tunesmith.records import LaunchShape, UserError
 
 from . import _text

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tunesmith.logic.random_choice import Case, Decision
+from tunesmith.logic.random_decision import Decision
+from tunesmith.logic.random_matrix import Case
 from tunesmith.records import LaunchShape
 
 from . import _text

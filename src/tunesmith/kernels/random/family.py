@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -29,7 +29,7 @@ from tunesmith.records import (
 from tunesmith.spaces import Parameter, Space, When
 
 from .launches import groups
-from .programs import HEADERS, PROGRAMS, Program, Workspace, tables
+from .programs import HEADERS, PROGRAMS, Program, placed, tables
 
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
@@ -133,22 +133,21 @@ class OpenCLRandom(Kernel):
         size = fill.count * np.dtype(fill.dtype).itemsize
         grid = (groups(fill.generator, block[0], config.integer("GridSize"), size), fill.dimensions, 1)
         constants, shared = tables(fill), self._local_at_launch(program, block[0])
-        workspace = Workspace.of(program, engines_of(config), constants)
-        distribution = tuple(_distribution(fill, problem.scalars, workspace))
-        writes = (Write(workspace.tables[name], data) for name, data in constants.items())
-        setup: tuple[Write | Launch, ...] = tuple(writes)
+        places, workspace_size = placed(program, engines_of(config), constants)
+        distribution = tuple(_distribution(fill, problem.scalars, places))
+        setup: tuple[Write | Launch, ...] = tuple(Write(places[name], data) for name, data in constants.items())
         seed, offset = ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64")
         if fill.generator.kind is Kind.COUNTER:
             given: tuple[Argument, ...] = (seed, offset)
         elif fill.generator.kind is Kind.QUASI:
-            given = (*(WorkspaceArgument(workspace.tables[name]) for name in ("directions", "shift")), offset)
+            given = (*(WorkspaceArgument(places[name]) for name in ("directions", "shift")), offset)
         else:
             state = WorkspaceArgument()
             given = (state, ScalarArgument(fill.offset % engines_of(config), "uint32"))
-            seeding = (state, WorkspaceArgument(workspace.tables["jumps"]), seed, offset)
+            seeding = (state, WorkspaceArgument(places["jumps"]), seed, offset)
             setup = (*setup, Launch(0, "initialise", grid, block, seeding, shared))
         arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *given, *distribution)
-        return Plan((Launch(0, "generate", grid, block, arguments, shared),), workspace.size, setup)
+        return Plan((Launch(0, "generate", grid, block, arguments, shared),), workspace_size, setup)
 
     def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:
         """With as many engines as this launch has; as many values as are worth looking at, and once from the middle."""
@@ -197,14 +196,14 @@ def _wrong_engines(config: Configuration, problem_type: ProblemType) -> Iterator
         yield Rejection("engines", f"{engines} engines, there are streams for {generator.most_engines}")
 
 
-def _distribution(fill: RandomFill, scalars: Configuration, workspace: Workspace) -> Iterator[Argument]:
+def _distribution(fill: RandomFill, scalars: Configuration, places: Mapping[str, int]) -> Iterator[Argument]:
     """What DISTRIBUTION_ARGUMENTS of `distributions.h` asks for."""
     if fill.distribution in ("normal", "log_normal"):
         real = "float64" if fill.dtype == "float64" else "float32"
         yield from (ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
     if fill.distribution == "poisson":
         table = poisson_table(fill.lam)
-        yield WorkspaceArgument(workspace.tables["poisson"])
+        yield WorkspaceArgument(places["poisson"])
         yield from (ScalarArgument(value, "uint32") for value in (table.bits, table.base))
         yield from (ScalarArgument(value, "float32") for value in (fill.lam - table.base, float(np.sqrt(fill.lam))))
 

@@ -95,23 +95,16 @@ def _constants(generator: str, seed: int, dimensions: int) -> Mapping[str, bytes
     return {"jumps": jumps(generator).tobytes()} if PROGRAMS[generator].state_words else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """Offsets in bytes of each table; the states come first.
+def placed(program: Program, engines: int, constants: Mapping[str, bytes]) -> tuple[Mapping[str, int], int]:
+    """Offsets in bytes of each table, and the size of the workspace; the states come first.
 
     Whatever a distribution brings along comes last, so that one workspace serves all distributions of a generator.
     """
-
-    tables: Mapping[str, int]
-    size: int
-
-    @staticmethod
-    def of(program: Program, engines: int, constants: Mapping[str, bytes]) -> Workspace:
-        places, end = {}, _rounded(program.state_bytes(engines))
-        for name, data in constants.items():
-            places[name] = end
-            end += _rounded(len(data))
-        return Workspace(places, end)
+    places, end = {}, _rounded(program.state_bytes(engines))
+    for name, data in constants.items():
+        places[name] = end
+        end += _rounded(len(data))
+    return places, end
 
 
 def _rounded(size: int) -> int:

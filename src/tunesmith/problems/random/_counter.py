@@ -45,9 +45,8 @@ def philox(counter: Components, key: Components, rounds: int) -> Components:
     for _ in range(rounds):
         products = [_product(part, multiplier) for part, multiplier in zip(x[::2], multipliers, strict=True)]
         # The products' high halves go to the pair after their own, cyclically.
-        highs = [high for high, _ in products[1:] + products[:1]]
-        mixed = [high ^ odd ^ word(k) for high, odd, k in zip(highs, x[1::2], keys, strict=True)]
-        x = [part for pair in zip(mixed, [low for _, low in products[1:] + products[:1]], strict=True) for part in pair]
+        turned = zip(products[1:] + products[:1], x[1::2], keys, strict=True)
+        x = [part for (high, low), odd, k in turned for part in (high ^ odd ^ word(k), low)]
         keys = [(k + increment) % modulus for k, increment in zip(keys, increments, strict=True)]
     return np.stack(x)
 

@@ -21,17 +21,14 @@ DENSE = 8
 
 
 class Engine(Protocol):
-    """One sequence with a linear step. n states are an array (state_words, n), a column each."""
-
-    @property
-    def state_words(self) -> int: ...
+    """One sequence with a linear step. n states are an array (words of a state, n), a column each."""
 
     @property
     def subsequence_log2(self) -> int:
         """Neighbouring engines are 2^this steps apart."""
 
     def seeded(self, seed: int) -> Words:
-        """(state_words, 1): the state of engine 0."""
+        """(words of a state, 1): the state of engine 0."""
 
     def matrix(self, log2: int) -> Words:
         """Of 2^log2 steps; the class says which layout."""
@@ -74,7 +71,7 @@ def engine_words(engine: Engine, seed: int, offset: int, engines: int, vectors: 
 
 
 def states_of(engine: Engine, seed: int, offset: int, engines: int, numbers: Int64) -> Words:
-    """(engine numbers, state_words): where the given engines stand before the first vector of a call."""
+    """(engine numbers, words of a state): where the given engines stand before the first vector of a call."""
     skipped, start = divmod(offset, engines)
     chosen, which = distinct(numbers)
     states = orbit(engine, _ahead(engine, engine.seeded(seed), skipped), chosen)[:, which]
@@ -82,7 +79,7 @@ def states_of(engine: Engine, seed: int, offset: int, engines: int, numbers: Int
 
 
 def orbit(engine: Engine, origin: Words, numbers: Int64) -> Words:
-    """States (state_words, numbers) of the engines `numbers` (sorted, each once), engine 0 being at `origin`.
+    """States (words of a state, numbers) of the engines `numbers` (sorted, each once), engine 0 being at `origin`.
 
     From the highest bit of a number to its lowest: numbers that agree in their first bits share the jumps for these,
     so all of T engines cost T jumps rather than T log2(T) / 2.

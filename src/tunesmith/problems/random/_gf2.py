@@ -28,7 +28,7 @@ def powers(step: Callable[[Words], None], words: int) -> tuple[Callable[[int], W
     @cache
     def matrix(log2: int) -> Words:
         if log2 == 0:
-            images = _unit_states(words)
+            images = np.kron(np.eye(words, dtype=np.uint32), np.uint32(1) << np.arange(32, dtype=np.uint32))
             step(images)
             return np.ascontiguousarray(images.T)
         half = matrix(log2 - 1)
@@ -41,19 +41,16 @@ def powers(step: Callable[[Words], None], words: int) -> tuple[Callable[[int], W
     return matrix, lambda states, log2: _apply(tables(log2), states)
 
 
-def _unit_states(words: int) -> Words:
-    bits = np.arange(32 * words)
-    states = np.zeros((words, 32 * words), np.uint32)
-    states[bits // 32, bits] = np.uint32(1) << (bits % 32).astype(np.uint32)
-    return states
-
-
 def _byte_tables(matrix: Words) -> Words:
     """(bytes of a state, 256, words): the image of every value of every byte, one look-up a byte for a product."""
-    rows = matrix.reshape(-1, 8, matrix.shape[1])
-    tables = np.zeros((len(rows), 256, matrix.shape[1]), np.uint32)
-    for bit in range(8):
-        tables[:, 1 << bit : 2 << bit] = tables[:, : 1 << bit] ^ rows[:, bit, None]
+    return spanned(matrix.reshape(-1, 8, matrix.shape[1]))
+
+
+def spanned(basis: Words) -> Words:
+    """(n, 2^bits, ...) for a basis (n, bits, ...): place i has the xor of those whose bits i has."""
+    tables = np.zeros((len(basis), 1 << basis.shape[1], *basis.shape[2:]), np.uint32)
+    for bit in range(basis.shape[1]):
+        tables[:, 1 << bit : 2 << bit] = tables[:, : 1 << bit] ^ basis[:, bit, None]
     return tables
 
 

@@ -24,16 +24,11 @@ class Rows(Protocol):
 
 
 class LaneGenerator(Protocol):
-    @property
-    def lanes(self) -> int:
-        """How many engines share a row."""
-
-    @property
-    def block_words(self) -> int: ...
-
-    @property
-    def group(self) -> int:
-        """How many rows to take at a time."""
+    lanes: int
+    """How many engines share a row."""
+    block_words: int
+    group: int
+    """How many rows to take at a time."""
 
     def initial_states(self, seed: int, numbers: Int64) -> Words:
         """(state words, rows), a column each."""

@@ -53,20 +53,14 @@ _matrix, _jump = _gf2.powers(_advance, 4)
 class Lfsr113:
     """An `Engine` (`_engines.py`)."""
 
-    state_words = 4
     subsequence_log2 = 55
+    matrix, jump = staticmethod(_matrix), staticmethod(_jump)
 
     def seeded(self, seed: int) -> Words:
         pieces = [(seed >> shift) & 0xFFFFFFFF for shift in (0, 16, 32, 48)]
         least = [1 << component.dead_bits for component in COMPONENTS]
         mended = [piece if piece >= limit else piece + limit for piece, limit in zip(pieces, least, strict=True)]
         return np.array(mended, np.uint32)[:, None]
-
-    def matrix(self, log2: int) -> Words:
-        return _matrix(log2)
-
-    def jump(self, states: Words, log2: int) -> Words:
-        return _jump(states, log2)
 
     def step(self, states: Words) -> Words:
         _advance(states)

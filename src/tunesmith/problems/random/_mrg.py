@@ -63,8 +63,6 @@ class Mrg:
     stretch: float
     multiply: Callable[[int, int, int], int]
 
-    state_words = 6
-
     def seeded(self, seed: int) -> Words:
         seed = seed or DEFAULT_SEED
         x, y = (seed & _HALF) ^ 0x55555555, (seed >> 32) ^ 0xAAAAAAAA

@@ -23,6 +23,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from ._arrays import Int64, Words
+from ._gf2 import spanned
 
 STATE_WORDS = 351
 LANES = 256
@@ -47,27 +48,20 @@ class Mtgp32Parameters:
 
 
 @cache
-def parameters() -> Mtgp32Parameters:
+def mtgp32_parameters() -> Mtgp32Parameters:
+    """The 512 parameter sets."""
     with as_file(files(__package__) / "mtgp32_11213.npz") as path, np.load(path) as data:
         return Mtgp32Parameters(
             data["position"].astype(np.uint32),
-            _spanned(data["recursion"]),
-            _spanned(data["tempering"]),
+            spanned(data["recursion"]),
+            spanned(data["tempering"]),
             *(int(data[name]) for name in ("shift1", "shift2", "mask")),
         )
 
 
-def _spanned(basis: Words) -> Words:
-    """(sets, 16): every xor of the four columns."""
-    table = np.zeros((len(basis), 16), np.uint32)
-    for bit in range(4):
-        table[:, 1 << bit : 2 << bit] = table[:, : 1 << bit] ^ basis[:, bit, None]
-    return table
-
-
 class _Sets:
     def __init__(self, states: Words, numbers: Int64) -> None:
-        known = parameters()
+        known = mtgp32_parameters()
         self._position = known.position[numbers].astype(np.int64)
         self._recursion, self._tempering = known.recursion[numbers].ravel(), known.tempering[numbers].ravel()
         self._shift1, self._shift2, self._mask = (np.uint32(n) for n in (known.shift1, known.shift2, known.mask))
@@ -105,7 +99,7 @@ class Mtgp32:
     group = 64
 
     def initial_states(self, seed: int, numbers: Int64) -> Words:
-        table = parameters().recursion[numbers]
+        table = mtgp32_parameters().recursion[numbers]
         hidden = table[:, 4] ^ (table[:, 8] << np.uint32(16))
         filler = hidden + (hidden >> np.uint32(16))
         filler += filler >> np.uint32(8)

@@ -34,8 +34,8 @@ _matrix, _jump = _gf2.powers(_shift, 5)
 class Xorwow:
     """An `Engine` (`_engines.py`); its matrices are those of x0..x4 alone, d is counted."""
 
-    state_words = 6
     subsequence_log2 = 67
+    matrix = staticmethod(_matrix)
 
     def seeded(self, seed: int) -> Words:
         t0 = 1228688033 * ((seed & _MASK) ^ 0x2C7F967F)
@@ -44,9 +44,6 @@ class Xorwow:
         t0, t1 = t0 & _MASK, t1 & _MASK
         words = (x0 + t0, x1 ^ t0, x2 + t1, x3 ^ t1, x4 + t0, d + t0 + t1)
         return np.array([[word & _MASK] for word in words], np.uint32)
-
-    def matrix(self, log2: int) -> Words:
-        return _matrix(log2)
 
     def jump(self, states: Words, log2: int) -> Words:
         counted = states[5:] + np.uint32((WEYL << log2) & _MASK)

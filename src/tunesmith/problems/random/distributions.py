@@ -68,9 +68,7 @@ def quasi_values_of(distribution: str, value_type: str, words: Points, scalars: 
         case "poisson":
             return _poisson(top, scalars)
         case _:
-            is_double = value_type == "double"
-            source = words if is_double else top
-            normal = _quantile(source)
+            normal = _quantile(words if value_type == "double" else top)
             error = _QUANTILE * _roundoff(value_type) * np.abs(normal)
             return _shaped(distribution, value_type, normal, error, scalars)
 
@@ -81,9 +79,7 @@ def _exact(value: NDArray[np.generic]) -> Values:
 
 def _uniform(value_type: str, words: Words) -> NDArray[np.generic]:
     match value_type:
-        case "unsigned_int":
-            return words
-        case "unsigned_char" | "unsigned_short":
+        case "unsigned_char" | "unsigned_short" | "unsigned_int":
             return np.ascontiguousarray(words).view(DTYPES[value_type])
         case "unsigned_long_long":
             return _joined(words)[:, None]
@@ -92,19 +88,15 @@ def _uniform(value_type: str, words: Words) -> NDArray[np.generic]:
         case "double":
             return _unit_double(_joined(words))[:, None]
         case _:
-            halves = np.ascontiguousarray(words).view(np.uint16)
-            return ((halves + 1.0) * 2.0**-16).astype(np.float16).astype(np.float64)
+            return _unit_half(np.ascontiguousarray(words).view(np.uint16))
 
 
 def _quasi_uniform(value_type: str, words: Points, top: Words) -> NDArray[np.generic]:
     is_long = words.dtype.itemsize == 8
     match value_type:
-        case "unsigned_char":
-            return (top >> np.uint32(24)).astype(np.uint8)
-        case "unsigned_short":
-            return (top >> np.uint32(16)).astype(np.uint16)
-        case "unsigned_int":
-            return top
+        case "unsigned_char" | "unsigned_short" | "unsigned_int":
+            dtype = np.dtype(DTYPES[value_type])
+            return (top >> np.uint32(32 - 8 * dtype.itemsize)).astype(dtype)
         case "unsigned_long_long":
             return words if is_long else words.astype(np.uint64) << np.uint64(32)
         case "float":
@@ -112,11 +104,15 @@ def _quasi_uniform(value_type: str, words: Points, top: Words) -> NDArray[np.gen
         case "double":
             return _unit_double(words.astype(np.uint64)) if is_long else (top + 1.0) * 2.0**-32
         case _:
-            return (((top >> np.uint32(16)) + 1.0) * 2.0**-16).astype(np.float16).astype(np.float64)
+            return _unit_half(top >> np.uint32(16))
 
 
 def _joined(words: Words) -> NDArray[np.uint64]:
     return words[:, 0].astype(np.uint64) | words[:, 1].astype(np.uint64) << np.uint64(32)
+
+
+def _unit_half(words: NDArray[np.unsignedinteger[Any]]) -> Reals:
+    return ((words + 1.0) * 2.0**-16).astype(np.float16).astype(np.float64)
 
 
 def _unit_float(words: Words) -> Reals:

@@ -46,11 +46,7 @@ MOST_SUBSEQUENCES = 1 << 24
 """Engines of a generator that jumps to its subsequences: for so many there are matrices (`kernels.random.jumps`)."""
 
 
-def _table(*generators: Generator) -> dict[str, Generator]:
-    return {generator.name: generator for generator in generators}
-
-
-GENERATORS = _table(
+_ALL = (
     Generator("lfsr113", Kind.ENGINE, 256, 512, power_of_two=True, most_engines=MOST_SUBSEQUENCES),
     Generator("mrg31k3p", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
     Generator("mrg32k3a", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
@@ -67,17 +63,20 @@ GENERATORS = _table(
     Generator("scrambled_sobol32", Kind.QUASI, 256, 4096),
     Generator("scrambled_sobol64", Kind.QUASI, 256, 4096, word_bits=64),
 )
+
+GENERATORS = {generator.name: generator for generator in _ALL}
 """By name, in rocRAND's order of tuning; shapes and restrictions after rocRAND (its `config_defaults.json`, and the
 assertions of its kernels)."""
 
-INTEGERS = {
+DTYPES = {
     "unsigned_int": "uint32",
     "unsigned_char": "uint8",
     "unsigned_short": "uint16",
     "unsigned_long_long": "uint64",
+    "float": "float32",
+    "half": "float16",
+    "double": "float64",
 }
-REALS = {"float": "float32", "half": "float16", "double": "float64"}
-DTYPES = {**INTEGERS, **REALS}
 """NumPy's names of the value types, which are called as in rocRAND's benchmarks."""
 
 

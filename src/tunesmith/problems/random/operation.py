@@ -15,7 +15,7 @@ from tunesmith.problems._keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
 from ._fields import FIELDS, SCALARS
-from .distributions import Values, quasi_values_of, values_of
+from .distributions import quasi_values_of, values_of
 from .generators import DTYPES, GENERATORS, WIDTHS, Generator, Kind, Width
 from .poisson import LARGEST_MEAN
 from .streams import quasi_words, words
@@ -54,7 +54,6 @@ class RandomFill:
     generator: Generator
     distribution: str
     value_type: str
-    dynamic: bool
     count: int
     dimensions: int
     seed: int
@@ -73,7 +72,6 @@ class RandomFill:
             generator,
             distribution,
             value_type,
-            fields.word("Ordering") == "dynamic",
             problem.size("N"),
             problem.size("Dimensions") if is_quasi else 1,
             scalars.integer("seed"),
@@ -143,13 +141,16 @@ class RandomOperation(Operation):
         vectors = _sample(fill, problem)
         if fill.generator.kind is Kind.QUASI:
             dimensions = vectors % fill.dimensions
-            made = quasi_words(fill.generator.name, fill.seed, fill.offset, vectors, dimensions)
-            values = quasi_values_of(fill.distribution, fill.value_type, made[:, None], problem.scalars)
-            return {"Out": _expected(values, (dimensions * fill.count + vectors)[:, None])}
-        taken = words(fill.generator.name, fill.seed, fill.offset, fill.engines, vectors, fill.width.words)
-        values = values_of(fill.distribution, fill.value_type, taken, problem.scalars)
-        places = vectors[:, None] * fill.width.values + np.arange(fill.width.values)
-        return {"Out": _expected(values, places, fill.count)}
+            points = quasi_words(fill.generator.name, fill.seed, fill.offset, vectors, dimensions)
+            values = quasi_values_of(fill.distribution, fill.value_type, points[:, None], problem.scalars)
+            places = (dimensions * fill.count + vectors)[:, None]
+        else:
+            taken = words(fill.generator.name, fill.seed, fill.offset, fill.engines, vectors, fill.width.words)
+            values = values_of(fill.distribution, fill.value_type, taken, problem.scalars)
+            places = vectors[:, None] * fill.width.values + np.arange(fill.width.values)
+        # Flat, without what lies behind the last value.
+        inside = places < fill.count * fill.dimensions
+        return {"Out": Expected((places[inside],), values.value[inside], values.bound[inside])}
 
     def small(self, problem: Problem) -> Problem:
         sizes = (min(problem.size("N"), 4096), *(min(size, 2) for size in problem.sizes[1:]))
@@ -183,9 +184,3 @@ def _sample(fill: RandomFill, problem: Problem) -> NDArray[np.int64]:
     chosen = [np.arange(ends), np.arange(count - ends, count), random.integers(0, count, SAMPLED - 2 * ends)]
     chosen += [turns - 1, turns]
     return np.unique(np.concatenate(chosen))
-
-
-def _expected(values: Values, places: NDArray[np.int64], count: int | None = None) -> Expected:
-    """Flat, without what lies behind the last value."""
-    inside = np.ones(places.shape, bool) if count is None else places < count
-    return Expected((places[inside],), values.value[inside], values.bound[inside])

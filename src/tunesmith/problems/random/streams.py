@@ -6,7 +6,7 @@ generator comes from and how a seed starts it. Seeds and offsets are natural num
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from ._counter import COUNTERS, counter_words
 from ._engines import ENGINES, engine_words, states_of
 from ._lanes import LaneGenerator, pick
 from ._mt19937 import Mt19937
-from ._mtgp32 import Mtgp32, Mtgp32Parameters, parameters
+from ._mtgp32 import Mtgp32
+from ._mtgp32 import mtgp32_parameters as mtgp32_parameters
 from ._sobol import SOBOLS, Fractions, Sobol, most_dimensions
 
 LANES: dict[str, LaneGenerator] = {"mt19937": Mt19937(), "mtgp32": Mtgp32()}
@@ -82,48 +83,40 @@ def jump_matrices(generator: str, unit: Literal["word", "subsequence"], count: i
     return np.stack([engine.matrix(first + k) for k in range(count)])
 
 
-def mtgp32_parameters() -> Mtgp32Parameters:
-    """The 512 parameter sets of mtgp32."""
-    return parameters()
-
-
 def quasi_words(generator: str, seed: int, offset: int, index: Int64, dimension: Int64) -> Fractions:
     """Points `offset + index` of dimensions `dimension` (from 0), arrays of one shape; uint32, or uint64 for 64 bits.
 
     Only scrambled generators look at the seed. Points repeat after 2^bits.
     """
-    sobol = _sobol(generator, seed, offset)
     dimension = np.asarray(dimension, np.int64)
+    sobol = _sobol(generator, seed, offset, int(dimension.max(initial=0)) + 1)
     if not dimension.size:
         return np.empty(dimension.shape, sobol.dtype)
-    _check_dimensions(generator, int(dimension.max()) + 1)
     return sobol.points(seed, offset, np.asarray(index, np.int64), dimension)
 
 
 def sobol_directions(generator: str, seed: int, dimensions: int) -> Fractions:
     """(dimensions, bits) uint32 or uint64: those at the bits of n ^ (n >> 1), and the shift, xored, are point n."""
-    sobol = _sobol(generator, seed, 0)
-    _check_dimensions(generator, dimensions)
-    return sobol.directions(seed, np.arange(dimensions))
+    return _sobol(generator, seed, 0, dimensions).directions(seed, np.arange(dimensions))
 
 
 def sobol_shift(generator: str, seed: int, dimensions: int) -> Fractions:
     """(dimensions,) uint32 or uint64: what every point of a dimension is xored with; zeros if it is not scrambled."""
-    sobol = _sobol(generator, seed, 0)
-    _check_dimensions(generator, dimensions)
-    return sobol.shift(seed, np.arange(dimensions))
+    return _sobol(generator, seed, 0, dimensions).shift(seed, np.arange(dimensions))
 
 
-def _sobol(generator: str, seed: int, offset: int) -> Sobol:
+def _sobol(generator: str, seed: int, offset: int, dimensions: int) -> Sobol:
     _check(generator, seed, offset)
     if generator not in SOBOLS:
         raise UserError(generator, "gives a stream of words, not points", f"points come from {', '.join(SOBOLS)}")
+    if not 0 < dimensions <= most_dimensions():
+        what = f"{dimensions} dimensions asked for, {most_dimensions()} are known"
+        raise UserError(generator, what, f"take 1 to {most_dimensions()}")
     return SOBOLS[generator]
 
 
 def _check(generator: str, seed: int, offset: int) -> None:
-    known: tuple[dict[str, Any], ...] = (COUNTERS, ENGINES, LANES, SOBOLS)
-    names = [name for table in known for name in table]
+    names = [*COUNTERS, *ENGINES, *LANES, *SOBOLS]
     if generator not in names:
         raise UserError(generator, "is no generator", f"take one of {', '.join(names)}")
     for what, value in (("seed", seed), ("offset", offset)):
@@ -138,15 +131,9 @@ def _check_engines(generator: str, engines: int, offset: int) -> None:
             raise UserError(generator, f"{engines} engines are no multiple of {lanes}", f"take a multiple of {lanes}")
         if offset:
             raise UserError(generator, f"cannot skip {offset} words", "set offset to 0, or take another generator")
-    if generator == "mtgp32" and engines > (most := 256 * len(parameters())):
+    if generator == "mtgp32" and engines > (most := 256 * len(mtgp32_parameters())):
         raise UserError(generator, f"{engines} engines need more parameter sets than there are", f"take {most} at most")
     if generator == "lfsr113" and engines & engines - 1:
         raise UserError(generator, f"{engines} engines are no power of two", "take a power of two")
     if engines < 1:
         raise UserError(generator, f"{engines} engines", "take one at least")
-
-
-def _check_dimensions(generator: str, dimensions: int) -> None:
-    if not 0 < dimensions <= most_dimensions():
-        what = f"{dimensions} dimensions asked for, {most_dimensions()} are known"
-        raise UserError(generator, what, f"take 1 to {most_dimensions()}")

@@ -11,7 +11,9 @@ from tunesmith.formats import read_random
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.formats.random_settings import read_defaults, read_weights
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random_choice import DEFAULT_SHAPES, Decision, Objective, Selection, choose
+from tunesmith.logic.random_choice import Selection, choose
+from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_shapes import DEFAULT_SHAPES
 from tunesmith.records import UserError
 
 Draw = Callable[[Sequence[Decision]], Iterable[tuple[Decision, str]]]

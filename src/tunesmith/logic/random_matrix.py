@@ -28,9 +28,9 @@ class Case:
     def pair(self) -> tuple[str, str]:
         return self.distribution, self.value_type
 
-    @property
-    def key(self) -> tuple[str, str, int]:
-        return self.distribution, self.value_type, self.bytes
+    @staticmethod
+    def of(row: RandomRow) -> Case:
+        return Case(row.distribution, row.value_type, row.bytes)
 
     def __str__(self) -> str:
         return f"{self.distribution}/{self.value_type}"
@@ -114,68 +114,55 @@ class Matrix:
 
 def matrices(
     rows: Iterable[RandomRow], defaults: Mapping[str, LaunchShape]
-) -> dict[tuple[str, str], tuple[Matrix, tuple[RandomRow, ...]]]:
+) -> list[tuple[Matrix, tuple[RandomRow, ...]]]:
     """By generator and architecture, in this order: the matrix and the rows that it was made of.
 
     Rows that are put aside enter no speed; generators without a default are left out.
     """
     groups: dict[tuple[str, str], list[RandomRow]] = defaultdict(list)
     for row in rows:
-        groups[row.generator, row.architecture].append(row)
-    return {
-        key: (_matrix(key, group, defaults[key[0]]), tuple(group))
-        for key, group in sorted(groups.items())
-        if key[0] in defaults
-    }
+        if row.generator in defaults:
+            groups[row.generator, row.architecture].append(row)
+    return [(_matrix(key, group, defaults[key[0]]), tuple(group)) for key, group in sorted(groups.items())]
 
 
 def _matrix(key: tuple[str, str], rows: Sequence[RandomRow], default: LaunchShape) -> Matrix:
     cells: dict[tuple[Case, LaunchShape], list[RandomRow]] = defaultdict(list)
     failed = set()
     for row in rows:
-        cell = Case(row.distribution, row.value_type, row.bytes), row.shape
+        cell = Case.of(row), row.shape
         if row.aside is None:
             cells[cell].append(row)
         elif not row.gigabytes_per_second > 0:
             failed.add(cell)
-    scatter = _Scatter.of(list(cells.values()))
+    scatter = _scatter(list(cells.values()))
     speeds: dict[Case, dict[LaunchShape, Speed]] = defaultdict(dict)
     for (case, shape), measured in sorted(cells.items(), key=lambda item: item[0]):
         speed = statistics.geometric_mean(row.gigabytes_per_second for row in measured)
-        speeds[case][shape] = Speed(speed, scatter.half_width(measured), len(measured))
+        speeds[case][shape] = Speed(speed, _half_width(measured, scatter), len(measured))
     return Matrix(*key, default, dict(speeds), frozenset(failed - set(cells)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scatter:
+def _scatter(cells: Sequence[Sequence[RandomRow]]) -> float | None:
     """How far repeats of one cell lie apart: pooled over all cells of a matrix, since each has only a few.
 
-    `reach` is Student's 95 % quantile times the pooled standard deviation of the logarithm; None without repeats.
+    Student's 95 % quantile times the pooled standard deviation of the logarithm; None without repeats.
     """
+    # Imported here since a program that only launches reads tables, not benchmarks.
+    from scipy.special import stdtrit
 
-    reach: float | None
-
-    @staticmethod
-    def of(cells: Sequence[Sequence[RandomRow]]) -> _Scatter:
-        # Imported here since a program that only launches reads tables, not benchmarks.
-        from scipy.special import stdtrit
-
-        freedom = sum(len(cell) - 1 for cell in cells)
-        if not freedom:
-            return _Scatter(None)
-        squares = math.fsum(statistics.pvariance(_logs(cell)) * len(cell) for cell in cells)
-        return _Scatter(float(stdtrit(freedom, 0.975)) * math.sqrt(squares / freedom))
-
-    def half_width(self, cell: Sequence[RandomRow]) -> float | None:
-        """The larger of what repeats and what intervals tell: an interval knows nothing of the drift between runs."""
-        told = []
-        if self.reach is not None:
-            told.append(self.reach / math.sqrt(len(cell)))
-        intervals = [row.interval for row in cell if row.interval is not None]
-        if len(intervals) == len(cell):
-            told.append(math.hypot(*(math.log(high / low) / 2 for low, high in intervals)) / len(cell))
-        return max(told, default=None)
+    freedom = sum(len(cell) - 1 for cell in cells)
+    if not freedom:
+        return None
+    logs = ([math.log(row.gigabytes_per_second) for row in cell] for cell in cells)
+    squares = math.fsum(statistics.pvariance(cell) * len(cell) for cell in logs)
+    return float(stdtrit(freedom, 0.975)) * math.sqrt(squares / freedom)
 
 
-def _logs(rows: Sequence[RandomRow]) -> list[float]:
-    return [math.log(row.gigabytes_per_second) for row in rows]
+def _half_width(cell: Sequence[RandomRow], scatter: float | None) -> float | None:
+    """The larger of what repeats and what intervals tell: an interval knows nothing of the drift between runs."""
+    told = [] if scatter is None else [scatter / math.sqrt(len(cell))]
+    intervals = [row.interval for row in cell if row.interval is not None]
+    if len(intervals) == len(cell):
+        told.append(math.hypot(*(math.log(high / low) / 2 for low, high in intervals)) / len(cell))
+    return max(told, default=None)

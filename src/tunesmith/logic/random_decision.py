@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tunesmith.records import LaunchShape, Rejection
 
-from ._random_matrix import Matrix, Ratio
+from .random_matrix import Matrix, Ratio
+
+Weights = Mapping[tuple[str, str, str], float]
+"""By generator (empty: every one), distribution and value type; a pair that is not named has no weight."""
 
 
 class Objective(StrEnum):
