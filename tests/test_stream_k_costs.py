@@ -63,8 +63,8 @@ def test_the_scan_is_the_model_on_every_choice(work, room, seed):
                 assert seconds == pytest.approx(scan.seconds(work, choice))
             else:
                 assert seconds == np.inf
-    for seconds, parts in scan.splits(work):
-        assert seconds == pytest.approx(scan.seconds(work, scan.split(work, parts)))
+    for choice, seconds in scan.splits(work):
+        assert seconds == pytest.approx(scan.seconds(work, choice))
 
 
 @settings(deadline=None)
@@ -74,12 +74,10 @@ def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
     second one. Whole tiles are launched with a work-group each."""
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     choice, seconds = scan.best(work)
-    whole = Choice(min(max(work.tiles, 1), room.groups))
+    whole = Choice.whole_tiles(work, room)
     grids = [grid for grid in range(1, room.groups + 1) if work.tiles % grid]  # else shares are whole tiles, on fewer
     every = [whole, *(one for full in range(5) for grid in grids for one in choices_on(work, grid, full))]
-    every += [
-        Choice(min(work.tiles * parts, room.groups), splits=parts) for parts in SPLITS if parts <= work.iterations
-    ]
+    every += [Choice.split_k(work, room, parts) for parts in SPLITS if parts <= work.iterations]
     least = min(scan.seconds(work, one) for one in every)
     assert least * (1 - 1e-9) <= seconds <= least * (1 + AS_GOOD)
     assert scan.seconds(work, choice) == pytest.approx(seconds)
@@ -154,7 +152,7 @@ def test_parts_of_k_lose_step_in_several_turns(work, choice, apart):
     scan = Scan(only("apart"), CACHED)
     schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
     assert scan.seconds(work, choice) == pytest.approx(apart * schedule.busiest, abs=0.005 * schedule.busiest)
-    assert scan.splits(work)[SPLITS.index(4)][0] == scan.seconds(work, scan.split(work, 4))
+    assert scan.splits(work)[SPLITS.index(4)][1] == scan.seconds(work, Choice.split_k(work, CACHED, 4))
 
 
 def test_split_k_collects_in_every_turn():
@@ -184,7 +182,7 @@ def test_of_grids_as_good_the_largest_is_taken(cost, iterations, grid):
 def test_no_candidate_is_faster_than_what_is_chosen(work, room, seed):
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     seconds = scan.best(work)[1]
-    assert all(seconds <= candidate * (1 + 1e-9) for candidate, *_ in (*scan.candidates(work), *scan.splits(work)))
+    assert all(seconds <= candidate * (1 + 1e-9) for _, candidate in (*scan.candidates(work), *scan.splits(work)))
 
 
 # --- the fit --------------------------------------------------------------------------------------------------------
@@ -195,15 +193,16 @@ def test_a_fit_finds_the_costs_that_made_the_runs(room):
     """1 % of noise, and one run that somebody disturbed."""
     runs = runs_on(room, noise=0.01)
     runs[5] = Run(runs[5].work, runs[5].choice, 3 * runs[5].seconds)
-    fitted = fit(runs, room, np.random.default_rng(0))
+    costs, _, scatter = fit(runs, room, np.random.default_rng(0))
+    fitted, low, high = np.array([(cost.fitted, cost.low, cost.high) for cost in costs]).T
     features = np.array([counts(run.work, run.choice, room) for run in runs])
-    assert features @ fitted.costs == pytest.approx(features @ COSTLY, rel=0.03)
-    assert fitted.scatter < 0.02
-    told_apart = features.any(axis=0) & (fitted.high < 2 * np.maximum(fitted.costs, 1e-12))
+    assert features @ fitted == pytest.approx(features @ COSTLY, rel=0.03)
+    assert scatter < 0.02
+    told_apart = features.any(axis=0) & (high < 2 * np.maximum(fitted, 1e-12))
     assert told_apart.sum() >= 6
     assert told_apart[MISALIGNED] == told_apart[APART] == (room is CACHED)
-    np.testing.assert_array_less(fitted.low[told_apart] * 0.95, COSTLY[told_apart])
-    np.testing.assert_array_less(COSTLY[told_apart], fitted.high[told_apart] * 1.05)
+    np.testing.assert_array_less(low[told_apart] * 0.95, COSTLY[told_apart])
+    np.testing.assert_array_less(COSTLY[told_apart], high[told_apart] * 1.05)
 
 
 @pytest.mark.parametrize("room", [H200, Room(132, 2), MI300X], ids=str)
@@ -230,10 +229,8 @@ def test_what_split_k_costs_is_measured_where_there_is_split_k():
 def test_costs_are_not_negative_whatever_the_runs_say():
     random = np.random.default_rng(3)
     runs = [Run(run.work, run.choice, float(random.uniform(1e-6, 1e-3))) for run in runs_on(H200)]
-    fitted = fit(runs, H200, random, resamples=10)
-    assert (fitted.costs >= 0).all()
-    assert (fitted.low <= fitted.costs).all()
-    assert (fitted.costs <= fitted.high).all()
+    costs, *_ = fit(runs, H200, random, resamples=10)
+    assert all(0 <= cost.low <= cost.fitted <= cost.high for cost in costs)
 
 
 def test_too_few_runs_are_no_fit():

@@ -300,5 +300,5 @@ def test_of_several_occupancies_the_largest_is_asked():
     rooms = [Room(TARGET.compute_units), Room(TARGET.compute_units, 3), Room(TARGET.compute_units, 2), Room(1, 9)]
     subjects = [Subject.of(TARGET, "SomeGemm", "s", Tile(64, 64, 8), one) for one in rooms]
     known = Calibrations(calibration(one.room, one) for one in subjects)
-    assert known.room(TARGET, "SomeGemm", "s", Tile(64, 64, 8)) == Room(TARGET.compute_units, 3)
-    assert known.room(TARGET, "SomeGemm", "d", Tile(64, 64, 8)) == Room(TARGET.compute_units)
+    assert known.widest(subjects[0]).room == Room(TARGET.compute_units, 3)
+    assert known.widest(replace(subjects[0], data_type="d")).room == Room(TARGET.compute_units)

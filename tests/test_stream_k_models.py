@@ -61,7 +61,7 @@ def test_published_grids(sizes, tiles, mode1, mode2, mode3, mode2_132, mode3_132
     for units, even, (grid, micro, iterations, met) in ((304, mode2, mode3), (132, mode2_132, mode3_132)):
         assert tensile.dynamic_grid(2, tiles, work.iterations, units) == even
         assert tensile.dynamic_grid(3, tiles, work.iterations, units) == grid
-        assert tensile.seconds(tiles, work.iterations, grid) * 1e6 == pytest.approx(micro, abs=0.005)
+        assert tensile.microseconds(tiles, work.iterations, grid) == pytest.approx(micro, abs=0.005)
         assert -(-tiles * work.iterations // grid) == iterations
         assert -(-work.iterations // iterations) == met
     assert tensile.dynamic_grid(1, tiles, work.iterations, 304) == mode1
@@ -109,7 +109,7 @@ def test_k_is_rounded_up_to_whole_iterations_before_the_curve_is_asked():
 def test_the_analytical_grid_looks_at_every_grid():
     """Two shipped defects: the search began where it should have ended, and took the last grid instead of the best."""
     for units in (7, 64, 108, 132, 304):
-        best = min(range(1, units + 1), key=lambda grid: (tensile.seconds(37, 50, grid), grid))
+        best = min(range(1, units + 1), key=lambda grid: (tensile.microseconds(37, 50, grid), grid))
         assert tensile.analytical_grid(37, 50, units) == best
 
 
@@ -181,7 +181,7 @@ def test_what_is_chosen_is_the_fastest_of_each_kind():
 def test_batch_counts_as_tiles():
     predictor = Predictor(Tile(128, 128, 64), Calibrated(calibration(H200)))
     batched, wide = predictor.decide(512, 512, 9, 4096), predictor.decide(512, 9 * 512, 1, 4096)
-    assert batched.tiles == wide.tiles == 144
+    assert batched.work.tiles == wide.work.tiles == 144
     assert batched.choice == wide.choice
 
 
@@ -204,10 +204,10 @@ def test_without_a_calibration_the_rules_of_thumb_hold_and_that_is_said_once():
     target, tile, room = fake_target(), Tile(64, 64, 16), Room(8)
     known = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room))
     calibrations = Calibrations([known], said.append)
-    assert isinstance(calibrations.model(target, "FakeGemm", "s", tile, room), Calibrated)
+    assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "s", tile, room), target.driver), Calibrated)
     assert said == []
     for _ in range(3):
-        assert isinstance(calibrations.model(target, "FakeGemm", "d", tile, room), Portable)
+        assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "d", tile, room), target.driver), Portable)
     assert len(said) == 1
     assert "FakeGemm d 64x64x16 on fake GPU" in said[0]
 
@@ -216,7 +216,7 @@ def test_another_driver_is_said():
     said = []
     target, tile, room = fake_target(), Tile(64, 64, 16), Room(8)
     known: Calibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
-    assert isinstance(Calibrations([known], said.append).model(target, "FakeGemm", "s", tile, room), Calibrated)
+    assert isinstance(Calibrations([known], said.append).model(known.subject, target.driver), Calibrated)
     assert "driver 0.9, this is 1.0" in said[0]
 
 

@@ -16,7 +16,7 @@ from tunesmith.bench import Policy
 from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.opencl import RegisterGemm, TiledGemm
-from tunesmith.models.stream_k import Mode, Room, Subject, Tile, Work, calibration_runs
+from tunesmith.models.stream_k import Decision, Mode, Room, Subject, Tile, Work, calibration_runs
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
@@ -57,7 +57,7 @@ def test_a_tensor_core_kernel_is_calibrated_in_a_layout_that_it_reads_as_it_lies
 def test_a_tile_is_made_of_what_the_family_offers(word, tile):
     (one,) = asked("d", TileFilter.of(word), GPU)
     assert one.tile == tile
-    assert one.data_type == "d"
+    assert one.subject.data_type == "d"
 
 
 def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
@@ -135,7 +135,7 @@ def test_the_whole_way_on_this_machine(tmp_path, quick):
     out.write_text(text)
     again = calibrate_stream_k(task, out, device="OpenCL")
     assert (again.ledger.measured, again.ledger.reused) == (0, len(one.runs))
-    assert again.plan.kept == {str(one.subject): {"start": pytest.approx(0.5)}}
+    assert [made.adjusted for made in again.plan.made] == [{"start": pytest.approx(0.5)}]
     assert read(out)[0].runs == one.runs
 
     question = ExplainTask((48, 48, 1, 512), TILE, calibration=out, device="OpenCL", measure=True)
@@ -164,10 +164,9 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
 
 def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
     """Also where a work-group has several tiles, which are else launched with a work-group each."""
-    (kernel,) = asked("s", TileFilter(64, 64), GPU)
-    room = Room(16)
-    for work, choice in calibration_runs(room, kernel.tile, ()):
-        config = kernel.configured(work, choice, capped=True)
+    (kernel,) = asked("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
+    for work, choice in calibration_runs(kernel.room, kernel.tile, ()):
+        config = kernel.configured(Decision(work, choice))
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
         plan = kernel.kernel.plan(config, kernel.problem_of(work), GPU)
         assert plan.steps[0].grid == (choice.grid, 1, 1)

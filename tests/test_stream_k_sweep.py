@@ -17,7 +17,7 @@ from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import families
 from tunesmith.models._stream_k_costs import counts
-from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Published, Room, Subject, Tile, Work
+from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Published, Room, Tile, Work
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_launch import GRID
 from tunesmith.problems.gemm import gemm_type
@@ -27,8 +27,8 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame import run as frame_run
 from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.stream_k import sweep as stream_k_sweep
-from tunesmith.session.stream_k.choices import as_launched, log_spaced, sweep_of, whole_tiles
-from tunesmith.session.stream_k.kernels import TileFilter, asked, is_capped, room_of
+from tunesmith.session.stream_k.choices import as_launched, log_spaced, sweep_of
+from tunesmith.session.stream_k.kernels import TileFilter, asked, room_of
 from tunesmith.session.stream_k.planned import Planner
 from tunesmith.session.stream_k.refit import refit
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
@@ -96,7 +96,7 @@ def test_what_is_compared_is_always_tried():
                 choice = model.choose(work)
                 tried = sweep_of(work, ROOM, choice, grids=4, parts=(2, 4), capped=False)
                 assert as_launched(work, choice, ROOM, False) in tried
-                assert whole_tiles(work, ROOM) in tried
+                assert Choice.whole_tiles(work, ROOM) in tried
                 assert iterations < 4 or {2, 4} <= {one.splits for one in tried}
 
 
@@ -104,9 +104,8 @@ def test_what_is_compared_is_always_tried():
 
 
 def planner(compute_units=None, known=None):
-    (kernel,) = asked("s", TileFilter(64, 64), GPU)
-    room = room_of(GPU, compute_units, 1)
-    return Planner(kernel, GPU, room, known or Portable(room), grids=4)
+    (kernel,) = asked("s", TileFilter(64, 64), GPU, room=room_of(GPU, compute_units, 1))
+    return Planner(kernel, known or Portable(kernel.room), grids=4)
 
 
 def test_a_row_major_product_goes_to_the_type_that_computes_it():
@@ -119,7 +118,7 @@ def test_a_row_major_product_goes_to_the_type_that_computes_it():
 def test_capped_no_launch_has_more_work_groups_than_the_cap():
     """Whole tiles go over the grid in waves, and there is no split-K, which would launch all its parts at once."""
     capped = planner(compute_units=16)
-    assert capped.capped
+    assert capped.kernel.capped
     made = capped.plan(ListedGemm(640, 640, 4096))
     assert made.work.tiles == 100
     for config in made.configs.values():
@@ -146,12 +145,10 @@ ON_CUDA = [one.name for one in families("GEMM") if GRID in one.space(gemm_type("
 @pytest.mark.parametrize("data_type", ["bf16", "h"])
 def test_families_on_cuda_are_swept_alike(name, data_type):
     """Every way to share tiles is a configuration that the family takes; capped, none has more work-groups."""
-    (kernel,) = asked(data_type, None, HOPPER, name)
-    assert kernel.kernel.name == name
     for units in (None, 64):
-        made = Planner(kernel, HOPPER, room := room_of(HOPPER, units, 1), Portable(room), grids=8).plan(
-            ListedGemm(3000, 4096, 4096, trans_b=True)
-        )
+        (kernel,) = asked(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
+        assert kernel.kernel.name == name
+        made = Planner(kernel, Portable(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
         assert set(made.said.values()) <= set(made.configs)
         modes = {choice.mode for choice in made.configs}
         assert modes == {Mode.DATA_PARALLEL, Mode.STREAM_K, *([] if units else [Mode.SPLIT_K])}
@@ -163,8 +160,7 @@ def test_families_on_cuda_are_swept_alike(name, data_type):
 
 
 def test_the_whole_device_is_not_capped():
-    assert not is_capped(room_of(GPU, None, 2), GPU)
-    assert not is_capped(room_of(GPU, 132, 1), GPU)
+    assert not any(asked("s", None, GPU, room=room_of(GPU, *one))[0].capped for one in ((None, 2), (132, 1)))
     with pytest.raises(UserError, match="--compute-units: 133 is more than the 132 of a GPU"):
         room_of(GPU, 133, 1)
 
@@ -225,7 +221,13 @@ def test_the_table_has_a_line_for_each_choice():
 
 # --- what is learnt -------------------------------------------------------------------------------------------------
 
-SUBJECT = Subject("OpenCL", "a GPU", "fake", "TiledGemm", "s", Tile(64, 64, DEPTH), ROOM)
+
+def asking(known):
+    """A planner for a tile as deep as those above."""
+    return Planner(replace(planner().kernel, tile=Tile(64, 64, DEPTH)), known, grids=4)
+
+
+SUBJECT = asking(Portable(ROOM)).kernel.subject
 
 
 def slower(factor, room=ROOM):
@@ -233,7 +235,7 @@ def slower(factor, room=ROOM):
     made = []
     for tiles in (1, 8, 100, 133, 140, 200, 263):
         work = Work(tiles, 128, DEPTH)
-        choices = [whole_tiles(work, room), Choice(132, tiles % 132), Choice(132, min(tiles, tiles % 132 + 132))]
+        choices = [Choice.whole_tiles(work, room), Choice(132, tiles % 132), Choice(132, min(tiles, tiles % 132 + 132))]
         times = {choice: factor * float(counts(work, choice, room) @ COSTLY) for choice in choices}
         made.append(swept(times, {"calibrated": choices[0]}, tiles, 128))
     return made
@@ -243,8 +245,8 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
     old, other = calibration(ROOM, SUBJECT), calibration(Room(64))
     old = replace(old, costs=(*old.costs[:6], replace(old.costs[6], adjusted=1.2e-6), *old.costs[7:]))
     path = tmp_path / "calibration.yaml"
-    asking = planner(known=Calibrated(old))
-    made = refit(path, [old, other], SUBJECT, ORIGIN, slower(2.0), asking)
+    planned = asking(Calibrated(old))
+    made = refit(path, [old, other], ORIGIN, slower(2.0), planned)
     assert made.before is old
     path.write_text(made.text)
     after, kept = read(path)
@@ -252,18 +254,18 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
     assert after.adjusted == {"peer": pytest.approx(1.2e-6)}
     assert len(after.runs) > len(old.runs)
     assert after.values[1] > 1.05 * old.values[1], "an iteration takes longer now"
-    again = refit(path, read(path), SUBJECT, ORIGIN, slower(2.0), asking)
+    again = refit(path, read(path), ORIGIN, slower(2.0), planned)
     assert len(again.after.runs) == len(after.runs), "the same launch is one run, however often it is swept"
 
 
 def test_without_a_calibration_a_refit_makes_the_first_one(tmp_path):
-    made = refit(tmp_path / "c.yaml", (), SUBJECT, ORIGIN, slower(1.0), planner(known=Calibrated(calibration(ROOM))))
+    made = refit(tmp_path / "c.yaml", (), ORIGIN, slower(1.0), asking(Calibrated(calibration(ROOM))))
     assert made.before is None
     made.path.write_text(made.text)
     assert read(tmp_path / "c.yaml")[0].subject == SUBJECT
     few = slower(1.0)[:1]
     with pytest.raises(ValueError, match="cannot be fitted"):
-        refit(tmp_path / "c.yaml", (), SUBJECT, ORIGIN, few, planner(known=Calibrated(calibration(ROOM))))
+        refit(tmp_path / "c.yaml", (), ORIGIN, few, asking(Calibrated(calibration(ROOM))))
 
 
 # --- the whole way --------------------------------------------------------------------------------------------------

@@ -11,24 +11,9 @@ from tunesmith.records import Configuration, ProblemType, Target
 
 from ._stream_k_cache import Floats
 from ._stream_k_costs import COSTS
-from ._stream_k_fit import Fit, fit
+from ._stream_k_fit import Cost, fit
 from ._stream_k_records import Room, Tile
 from ._stream_k_runs import Run
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds: as fitted, with the ends of the 95 % interval; `adjusted` is a person's, and counts instead."""
-
-    fitted: float
-    low: float
-    high: float
-    adjusted: float | None = None
-
-    @property
-    def value(self) -> float:
-        return self.fitted if self.adjusted is None else self.adjusted
-
 
 TF32 = "x"
 
@@ -96,8 +81,7 @@ class Calibration:
     @staticmethod
     def of(subject: Subject, origin: Origin, runs: Sequence[Run], random: np.random.Generator) -> Calibration:
         """Raises ValueError for runs that say too little (`fit`)."""
-        fitted = fit(runs, subject.room, random)
-        return Calibration(subject, origin, _costs(fitted), fitted.covariance, fitted.scatter, tuple(runs))
+        return Calibration(subject, origin, *fit(runs, subject.room, random), tuple(runs))
 
     @property
     def values(self) -> Floats:
@@ -127,8 +111,3 @@ def merged(older: Iterable[Calibration], newer: Iterable[Calibration]) -> list[C
         known = by_subject.get(one.subject)
         by_subject[one.subject] = one.keeping(known) if known else one
     return list(by_subject.values())
-
-
-def _costs(fitted: Fit) -> tuple[Cost, ...]:
-    columns = (fitted.costs, fitted.low, fitted.high)
-    return tuple(Cost(*map(float, row)) for row in zip(*columns, strict=True))

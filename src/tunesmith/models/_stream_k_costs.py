@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,10 @@ SPLITS = (2, 3, 4, 6, 8, 12, 16)
 IN_STEP = 1 / 4
 """In several turns of split-K, of the work-groups at the same part of K those that are together still, or about. What
 fits 480 products on an H200 (2026-11-22)."""
+
+Timed = tuple[Choice, float]
+"""What is expected of a choice, in seconds."""
+_seconds = itemgetter(1)
 
 Stretch = tuple[int, int, int]
 """Iterations of a work-group one after the other, the work-groups that are busy at the time, and how many of these are
@@ -231,15 +236,18 @@ class Scan:
             remainder += dealt.waves * whole
             with_wave += (dealt.waves - 1) * whole
 
-    def splits(self, work: Work, below: float = math.inf) -> list[tuple[float, int]]:
+    def splits(self, work: Work, below: float = math.inf) -> list[Timed]:
         """Expected seconds of split-K for each number of parts that K has iterations for and that may take less than
         `below`."""
         timed = [(self._split(work, parts), parts) for parts in self._parts if parts <= work.iterations]
         timed = [one for one in timed if one[0] < below]
         if not timed:
-            return timed
+            return []
         memory = Memory.of(work, self.room)
-        return [(seconds + self._out_of_step(work, parts, memory), parts) for seconds, parts in timed]
+        return [
+            (Choice.split_k(work, self.room, parts), seconds + self._out_of_step(work, parts, memory))
+            for seconds, parts in timed
+        ]
 
     def _out_of_step(self, work: Work, parts: int, memory: Memory) -> float:
         """Seconds that split-K waits for memory, and loses in several turns."""
@@ -248,9 +256,6 @@ class Scan:
         if work.tiles * parts > self.room.groups:
             seconds += self._costs[APART] * stretch[0] * memory.again
         return seconds
-
-    def split(self, work: Work, parts: int) -> Choice:
-        return Choice(min(work.tiles * parts, self.room.groups), splits=parts)
 
     def _split(self, work: Work, parts: int) -> float:
         """Where nobody waits for memory."""
@@ -262,38 +267,35 @@ class Scan:
         collecting = partial + peer * (parts - 1)
         return start - tile + dealt * (longest * self._iterations[grid - 1] + tile + collecting)
 
-    def candidates(self, work: Work) -> list[tuple[float, int, int]]:
-        """Expected seconds, row and column of whole tiles as they are launched, a work-group each or as many as there
-        is room for; then of the remainder streamed, and of that with a wave, if there is such a thing, each on the
-        largest of the grids that are as good."""
-        table, column = self.table(work), min(max(work.tiles, 1), self.room.groups) - 1
-        found = [(float(table[0, column]), 0, column)]
+    def candidates(self, work: Work) -> list[Timed]:
+        """Whole tiles as they are launched; then the remainder streamed, and that with a wave, if there is such a
+        thing, each on the largest of the grids that are as good."""
+        table, whole = self.table(work), Choice.whole_tiles(work, self.room)
+        found = [(whole, float(table[0, whole.grid - 1]))]
         for row in (1, 2):
             seconds = table[row]
             least = float(seconds.min())
             if least < math.inf:
                 column = int((seconds <= least * (1 + AS_GOOD)).nonzero()[0][-1])
-                found.append((float(seconds[column]), row, column))
+                found.append((row_on(work, column + 1, row), float(seconds[column])))
         return found
 
-    def best(self, work: Work) -> tuple[Choice, float]:
+    def best(self, work: Work) -> Timed:
         """The fastest candidate; of equals whole tiles, then the fewest split ones, then split-K."""
-        (seconds, row, column), *streamed = self.candidates(work)
-        for one in streamed:
-            if one[0] < seconds * (1 - ROUNDING):
-                seconds, row, column = one
-        below = seconds * (1 - ROUNDING)
-        fastest, parts = min(self.splits(work, below), default=(math.inf, 0)) if work.tiles else (math.inf, 0)
-        return (self.split(work, parts), fastest) if fastest < below else (row_on(work, column + 1, row), seconds)
+        best, *others = self.candidates(work)
+        for other in others:
+            if _seconds(other) < _seconds(best) * (1 - ROUNDING):
+                best = other
+        below = _seconds(best) * (1 - ROUNDING)
+        fastest = min(self.splits(work, below) if work.tiles else (), key=_seconds, default=best)
+        return fastest if _seconds(fastest) < below else best
 
-    def best_on(self, work: Work, grid: int | None, full_tiles: int | None) -> tuple[Choice, float]:
+    def best_on(self, work: Work, grid: int | None, full_tiles: int | None) -> Timed:
         """The fastest with this grid, or this number of full waves beside the remainder, or both: an override launches
         just that, also whole tiles on fewer work-groups."""
         grids = range(1, self.room.groups + 1) if grid is None else (grid,)
-        choices = [choice for one in grids for choice in choices_on(work, one, full_tiles)]
-        timed = [(self.seconds(work, choice), place) for place, choice in enumerate(choices)]
-        seconds, place = min(timed, default=(math.inf, 0))
-        return choices[place], seconds
+        choices = (choice for one in grids for choice in choices_on(work, one, full_tiles))
+        return min(((choice, self.seconds(work, choice)) for choice in choices), key=_seconds)
 
 
 def row_on(work: Work, grid: int, row: int) -> Choice:

@@ -23,20 +23,26 @@ LEAST_SCATTER = 0.002
 """Relative: no timing is steadier, so no fit may weigh runs as if it were."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Costs in the order of COSTS, in seconds, with the ends of their 95 % intervals and their covariance. `scatter` is
-    the relative standard deviation of a run around the fit."""
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds: as fitted, with the ends of the 95 % interval; `adjusted` is a person's, and counts instead."""
 
-    costs: Floats
-    low: Floats
-    high: Floats
-    covariance: Floats
-    scatter: float
+    fitted: float
+    low: float
+    high: float
+    adjusted: float | None = None
+
+    @property
+    def value(self) -> float:
+        return self.fitted if self.adjusted is None else self.adjusted
 
 
-def fit(runs: Sequence[Run], room: Room, random: np.random.Generator, resamples: int = RESAMPLES) -> Fit:
-    """Non-negative least squares of the relative error, robust by iterated weights; intervals by a bootstrap.
+def fit(
+    runs: Sequence[Run], room: Room, random: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[tuple[Cost, ...], Floats, float]:
+    """Costs in the order of COSTS, their covariance, and the relative standard deviation of a run around them.
+
+    Non-negative least squares of the relative error, robust by iterated weights; intervals by a bootstrap.
 
     The bootstrap draws from the fit's residuals, so that every resample has all runs and tells all costs apart. A cost
     that no run has stays zero. Raises ValueError for fewer runs than costs, or a run without time.
@@ -54,7 +60,8 @@ def fit(runs: Sequence[Run], room: Room, random: np.random.Generator, resamples:
     factors: Floats = 1.0 + np.clip(random.choice(drawn, (resamples, len(runs))), -0.9, None)
     made = np.array([_robust(features, expected * factor) for factor in factors])
     low, high = np.quantile(made, (0.025, 0.975), axis=0)
-    return Fit(costs, np.minimum(low, costs), np.maximum(high, costs), np.cov(made, rowvar=False), _scatter(residuals))
+    rows = np.column_stack((costs, np.minimum(low, costs), np.maximum(high, costs))).tolist()
+    return tuple(Cost(*row) for row in rows), np.cov(made, rowvar=False), _scatter(residuals)
 
 
 def _robust(features: Floats, seconds: Floats) -> Floats:

@@ -11,7 +11,7 @@ import math
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from ._stream_k_records import Choice, Room, Work
+from ._stream_k_records import Choice, Work
 
 FEWEST_ITERATIONS = 3
 """Of a share. Tensile's curve is remainder x K / grid = 194 steps of 64 an iteration, from K = 1024 on (pull request
@@ -25,10 +25,10 @@ FULL_ENOUGH = 0.92
 """Share of the last wave's work-groups, over all waves, that data-parallel must keep busy. Source: CUTLASS."""
 
 
-def choice(work: Work, room: Room) -> Choice:
+def choice(work: Work, grid: int) -> Choice:
     """Data-parallel where its waves are full or splitting saves too little; else the remainder, with a full wave where
-    shares would otherwise have fewer than three iterations; few tiles over so many work-groups as pays."""
-    grid = room.groups
+    shares would otherwise have fewer than three iterations; few tiles over so many work-groups as pays, `grid` at
+    most."""
     if work.tiles <= grid:
         return _few(work, grid)
     left = work.tiles % grid

@@ -91,6 +91,16 @@ class Choice:
     streamed: int = 0
     splits: int = 1
 
+    @staticmethod
+    def whole_tiles(work: Work, room: Room) -> Choice:
+        """Data-parallel: a work-group for each tile, or as many as there is room for."""
+        return Choice(max(1, min(work.tiles, room.groups)))
+
+    @staticmethod
+    def split_k(work: Work, room: Room, parts: int) -> Choice:
+        """A work-group for each part, or as many as there is room for."""
+        return Choice(min(work.tiles * parts, room.groups), splits=parts)
+
     @property
     def mode(self) -> Mode:
         if self.splits > 1:
@@ -109,7 +119,7 @@ class Decision:
 
     work: Work
     choice: Choice
-    model: str
+    model: str = ""
     seconds: float | None = None
     interval: tuple[float, float] | None = None
     overridden: tuple[str, ...] = ()
@@ -117,10 +127,6 @@ class Decision:
     @property
     def mode(self) -> Mode:
         return self.choice.mode
-
-    @property
-    def tiles(self) -> int:
-        return self.work.tiles
 
     @property
     def grid(self) -> int:
@@ -132,7 +138,7 @@ class Decision:
 
     @property
     def full_tiles(self) -> int:
-        return max(0, self.streamed - self.tiles % self.grid) // self.grid
+        return max(0, self.streamed - self.work.tiles % self.grid) // self.grid
 
     @property
     def schedule(self) -> Schedule:

@@ -44,13 +44,14 @@ def calibration_runs(room: Room, tile: Tile, splits: Collection[int]) -> list[tu
     of a tile where that is more. `splits` are the parts of K that the kernel can have."""
     depth = tile.depth
     scale = max(1, USUAL_DEPTH // depth)
-    every = [*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room)]
-    made = [(tiles, iterations * scale, choice) for tiles, iterations, choice in every]
-    longest = DEEPEST // depth
-    beyond = [*_beyond_the_cache(room), *_in_parts(room, splits)]
-    far = [(tiles, min(long, longest), choice) for tiles, long, choice in beyond]
-    planned = dict.fromkeys(made + far)
-    return [(Work(tiles, long, depth, block=tile.block), choice) for tiles, long, choice in planned]
+    near = (*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room))
+    far = (*_beyond_the_cache(room), *_in_parts(room, splits))
+    planned = [(tiles, iterations * scale, choice) for tiles, iterations, choice in near]
+    planned += [(tiles, min(iterations, DEEPEST // depth), choice) for tiles, iterations, choice in far]
+    return [
+        (Work(tiles, iterations, depth, block=tile.block), choice)
+        for tiles, iterations, choice in dict.fromkeys(planned)
+    ]
 
 
 Planned = tuple[int, int, Choice]

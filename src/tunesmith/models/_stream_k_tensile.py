@@ -8,13 +8,12 @@ tile is none, and costs are those of one tile shape and data type.
 
 from __future__ import annotations
 
-import bisect
+import math
+from typing import Any
 
 import numpy as np
 
-from tunesmith.kernels.gemm.stream_k import ceil_div, streamed_tiles
-
-from ._stream_k_records import Choice, Work
+from tunesmith.kernels.gemm.stream_k import ceil_div
 
 PUBLISHED_UNITS = 304
 """Compute units of the chip of the curve, and the only ones that it is used for there."""
@@ -22,23 +21,9 @@ PUBLISHED_UNITS = 304
 START, PARTIAL, ITERATION, PEER = 5.04 + 8.30, 5.47, 4.17, 18.59
 """About microseconds: launch with cold caches and the output, partial sums, one iteration, one peer's sums."""
 
-CURVE = {
-    512: 304,
-    768: 201,
-    1024: 75,
-    1536: 40,
-    2048: 30,
-    3072: 21,
-    4096: 14,
-    5120: 11,
-    6144: 9,
-    7168: 8,
-    8192: 5,
-    16384: 4,
-}
-"""By K: the fewest remainder tiles that are better streamed alone. Linear in between."""
-
-_KS, _THRESHOLDS = tuple(CURVE), tuple(CURVE.values())
+CURVE_K = (512, 768, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 16384)
+CURVE_TILES = (304, 201, 75, 40, 30, 21, 14, 11, 9, 8, 5, 4)
+"""For each K the fewest remainder tiles that are better streamed alone. Linear in between."""
 
 ROUNDS = (1, 2, 4, 8, 16, 32)
 ENOUGH = 0.75
@@ -52,34 +37,21 @@ def full_tiles(remainder: int, k: int, compute_units: int, gated: bool = True) -
     """
     if remainder == 0 or (gated and compute_units != PUBLISHED_UNITS):
         return 0
-    return 0 if remainder >= threshold(k) else 1
+    # Below the curve a full wave always goes along, behind it the curve is flat.
+    return int(remainder < np.interp(k, CURVE_K, CURVE_TILES, left=math.inf))
 
 
-def threshold(k: int) -> float:
-    """The curve; infinite below it, where a full wave always goes along, and flat behind."""
-    if k < _KS[0]:
-        return float("inf")
-    if k >= _KS[-1]:
-        return _THRESHOLDS[-1]
-    place = bisect.bisect_right(_KS, k)
-    (k0, k1), (t0, t1) = _KS[place - 1 : place + 1], _THRESHOLDS[place - 1 : place + 1]
-    return t0 + (t1 - t0) * (k - k0) / (k1 - k0)
-
-
-def seconds(tiles: int, iterations: int, grid: int) -> float:
-    """Expected time of a grid on which everything is streamed."""
-    each = ceil_div(tiles * iterations, grid)
-    peers = ceil_div(iterations, each)
-    return 1e-6 * (START + PARTIAL * (peers > 1) + ITERATION * each + PEER * (peers - 1))
+def microseconds(tiles: int, iterations: int, grid: Any) -> Any:
+    """Expected time of a grid on which everything is streamed, or of each grid in an array."""
+    each = -(-tiles * iterations // grid)
+    peers = -(-iterations // each)
+    return START + PARTIAL * (peers > 1) + ITERATION * each + PEER * (peers - 1)
 
 
 def analytical_grid(tiles: int, iterations: int, compute_units: int) -> int:
-    """The grid with the least `seconds`, of equals the smallest: every one from 1 to the compute units is looked at."""
+    """Of all grids from 1 to the compute units that with the least `microseconds`, of equals the smallest."""
     grid = np.arange(1, compute_units + 1)
-    each = -(-tiles * iterations // grid)
-    peers = -(-iterations // each)
-    times = START + PARTIAL * (peers > 1) + ITERATION * each + PEER * (peers - 1)
-    return int(grid[times.argmin()])
+    return int(grid[microseconds(tiles, iterations, grid).argmin()])
 
 
 def even_grid(tiles: int, compute_units: int) -> int:
@@ -103,10 +75,3 @@ def dynamic_grid(mode: int, tiles: int, iterations: int, compute_units: int) -> 
         case 2:
             return even_grid(tiles, compute_units)
     return analytical_grid(tiles, iterations, compute_units)
-
-
-def choice(work: Work, compute_units: int, gated: bool) -> Choice:
-    """The defaults: a work-group a compute unit, and what the curve says of the remainder."""
-    grid = compute_units
-    full = full_tiles(work.tiles % grid, work.k, compute_units, gated)
-    return Choice(grid, streamed_tiles(work.tiles, grid, full))

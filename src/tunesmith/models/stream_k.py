@@ -11,14 +11,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tunesmith.kernels.gemm.stream_k import streamed_tiles
-from tunesmith.records import Target
 
 from . import _stream_k_portable as portable
 from . import _stream_k_tensile as tensile
-from ._stream_k_calibration import Calibration, Cost, Origin, Subject, data_type_of, merged
-from ._stream_k_costs import COSTS, SPLITS, Scan, choices_on, counts, row_on
+from ._stream_k_calibration import Calibration, Origin, Subject, data_type_of, merged
+from ._stream_k_costs import COSTS, SPLITS, Scan, choices_on, counts
+from ._stream_k_fit import Cost
 from ._stream_k_records import Choice, Decision, Mode, Room, Tile, Work
 from ._stream_k_runs import Run, calibration_runs
 from .stream_k_override import Override
@@ -48,6 +49,7 @@ __all__ = [
     "choices_on",
     "data_type_of",
     "merged",
+    "rivals",
 ]
 
 REMEMBERED = 65_536
@@ -105,9 +107,7 @@ class Calibrated(Model):
 
     def considered(self, work: Work) -> Iterator[Choice]:
         """The best choice of each kind: no tile split, the remainder, that and one full wave, and each split-K."""
-        for _, row, column in self._scan.candidates(work):
-            yield row_on(work, column + 1, row)
-        yield from (self._scan.split(work, parts) for _, parts in self._scan.splits(work))
+        yield from (choice for choice, _ in (*self._scan.candidates(work), *self._scan.splits(work)))
 
 
 class Portable(Model):
@@ -122,7 +122,7 @@ class Portable(Model):
         if full_tiles is not None:
             on = grid or self.room.groups
             return Choice(on, streamed_tiles(work.tiles, on, full_tiles))
-        return portable.choice(work, self.room if grid is None else Room(grid))
+        return portable.choice(work, grid or self.room.groups)
 
 
 class Published(Model):
@@ -143,7 +143,13 @@ class Published(Model):
         """Their analytical model's time, which knows only grids on which everything is split."""
         if not work.tiles or choice.streamed < work.tiles:
             return None, None
-        return tensile.seconds(work.tiles, work.iterations, choice.grid), None
+        return 1e-6 * tensile.microseconds(work.tiles, work.iterations, choice.grid), None
+
+
+def rivals(model: Model) -> tuple[Model, ...]:
+    """The models that need no calibration, but for the one that is asked already."""
+    others = (Portable(model.room), Published(model.room), Published(model.room, gated=False))
+    return tuple(other for other in others if other.name != model.name)
 
 
 class Predictor:
@@ -151,19 +157,11 @@ class Predictor:
 
     def __init__(self, tile: Tile, model: Model, override: Override | None = None) -> None:
         self.tile, self.model, self.override = tile, model, override
-        self._made: dict[tuple[int, int, int, int], Decision] = {}
-
-    def decide(self, m: int, n: int, batch: int, k: int) -> Decision:
-        """How to launch the product of these sizes, in elements."""
-        made = self._made.get((m, n, batch, k))
-        return made if made is not None else self._decide(m, n, batch, k)
+        self.decide = lru_cache(REMEMBERED)(self._decide)
 
     def _decide(self, m: int, n: int, batch: int, k: int) -> Decision:
-        if len(self._made) >= REMEMBERED:
-            self._made.clear()
-        made = self.model.decide(self.tile.work(m, n, batch, k), self.override)
-        self._made[m, n, batch, k] = made
-        return made
+        """How to launch the product of these sizes, in elements."""
+        return self.model.decide(self.tile.work(m, n, batch, k), self.override)
 
 
 class Calibrations:
@@ -171,31 +169,24 @@ class Calibrations:
 
     def __init__(self, known: Iterable[Calibration] = (), say: Callable[[str], None] = lambda sentence: None) -> None:
         self._known = {one.subject: one for one in known}
-        self._say = say
-        self._said: set[str] = set()
+        self._say_once = lru_cache(maxsize=None)(say)
 
-    def room(self, target: Target, kernel: str, data_type: str, tile: Tile) -> Room:
-        """The whole device, as it was calibrated: where that was done for several, with most work-groups at once."""
-        whole = Room(target.compute_units)
-        wanted = Subject.of(target, kernel, data_type, tile, whole)
-        rooms = [one.room for one in self._known if replace(one, room=whole) == wanted]
-        known = [room for room in rooms if room.multiprocessors == whole.multiprocessors]
-        return max(known, key=lambda room: room.groups, default=whole)
+    def widest(self, whole: Subject) -> Subject:
+        """The subject of a whole device, as it was calibrated: of several occupancies, with the largest."""
+        known = [
+            one
+            for one in self._known
+            if replace(one, room=whole.room) == whole and one.room.multiprocessors == whole.room.multiprocessors
+        ]
+        return max(known, key=lambda one: one.room.groups, default=whole)
 
-    def model(
-        self, target: Target, kernel: str, data_type: str, tile: Tile, room: Room, parts: Sequence[int] = SPLITS
-    ) -> Model:
-        """The calibrated model of this kernel on this device, or the portable one. `parts` as for `Calibrated`."""
-        subject = Subject.of(target, kernel, data_type, tile, room)
+    def model(self, subject: Subject, driver: str, parts: Sequence[int] = SPLITS) -> Model:
+        """The calibrated model of a subject, or the portable one; `driver` is the device's own. `parts` as for
+        `Calibrated`."""
         found = self._known.get(subject)
         if found is None:
-            self._once(f"nothing is calibrated for {subject}: stream-K goes by rules of thumb")
-            return Portable(room)
-        if found.origin.driver != target.driver:
-            self._once(f"{subject} was calibrated with driver {found.origin.driver}, this is {target.driver}")
+            self._say_once(f"nothing is calibrated for {subject}: stream-K goes by rules of thumb")
+            return Portable(subject.room)
+        if found.origin.driver != driver:
+            self._say_once(f"{subject} was calibrated with driver {found.origin.driver}, this is {driver}")
         return Calibrated(found, parts)
-
-    def _once(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
-            self._say(sentence)

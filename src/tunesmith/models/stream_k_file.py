@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
 from tunesmith.problems import Node, read_yaml, shown
 from tunesmith.records import Configuration, UserError, thaw
 
-from ._stream_k_calibration import Calibration, Cost, Origin, Subject
+from ._stream_k_calibration import Calibration, Origin, Subject
 from ._stream_k_costs import COSTS
+from ._stream_k_fit import Cost
 from ._stream_k_records import Choice, Room, Tile, Work
 from ._stream_k_runs import Run
 
@@ -23,21 +25,8 @@ FORMAT = 2
 """The number under `tunesmith-stream-k`, raised when one of two versions could not read what the other wrote."""
 
 _KEY = "tunesmith-stream-k"
-_NEEDED = (
-    "device",
-    "kernel",
-    "data-type",
-    "tile",
-    "cached",
-    "compiler",
-    "problem-type",
-    "configuration",
-    "made",
-    "costs",
-    "scatter",
-    "covariance",
-    "runs",
-)
+_FACTS = ("device", "kernel", "data-type", "tile", "cached", "compiler", "problem-type", "configuration", "made")
+_NUMBERS = ("costs", "scatter", "covariance", "runs")
 _DEVICE = ("api", "name", "architecture", "driver", "multiprocessors", "occupancy")
 _REMARKS = {"cached": "  # iterations of a tile's piece of A, and of B, that the last-level cache holds"}
 _REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
@@ -81,26 +70,20 @@ def read(path: Path) -> tuple[Calibration, ...]:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
         remedy = "calibrate again into another file, and copy what a person had adjusted"
         raise OtherFormatError(version.place, what, remedy)
-    found = tuple(map(_calibration, fields["calibrations"].sequence("calibrations")))
-    seen: set[Subject] = set()
-    for node, one in zip(fields["calibrations"].sequence("calibrations"), found, strict=True):
-        if one.subject in seen:
+    found: dict[Subject, Calibration] = {}
+    for node in fields["calibrations"].sequence("calibrations"):
+        one = _calibration(node)
+        if one.subject in found:
             raise node.wrong(f"a second calibration of {one.subject}", "keep one of the two")
-        seen.add(one.subject)
-    return found
+        found[one.subject] = one
+    return tuple(found.values())
 
 
 def _entry(one: Calibration) -> str:
     subject, origin, room = one.subject, one.origin, one.subject.room
-    device = dict(
-        zip(
-            _DEVICE,
-            (subject.api, subject.device, subject.architecture, origin.driver, room.multiprocessors, room.occupancy),
-            strict=True,
-        )
-    )
+    known = subject.api, subject.device, subject.architecture, origin.driver, room.multiprocessors, room.occupancy
     facts = {
-        "device": device,
+        "device": dict(zip(_DEVICE, known, strict=True)),
         "kernel": subject.kernel,
         "data-type": subject.data_type,
         "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
@@ -125,15 +108,11 @@ def _entry(one: Calibration) -> str:
 
 
 def _cost(cost: Cost) -> dict[str, float]:
-    made = {"fitted": cost.fitted, "low": cost.low, "high": cost.high}
-    if cost.adjusted is not None:
-        made["adjusted"] = cost.adjusted
-    return {name: _digits(value / _MICRO) for name, value in made.items()}
+    return {name: _digits(value / _MICRO) for name, value in asdict(cost).items() if value is not None}
 
 
 def _run(run: Run) -> list[float]:
-    choice = run.choice
-    work = run.work
+    choice, work = run.choice, run.work
     whole = (work.tiles, work.down, work.iterations, choice.grid, choice.streamed, choice.splits)
     return [*whole, _digits(run.seconds / _MICRO)]
 
@@ -149,36 +128,29 @@ def _flow(value: object) -> str:
 
 
 def _calibration(node: Node) -> Calibration:
-    fields = node.fields("a calibration", _NEEDED)
+    fields = node.fields("a calibration", (*_FACTS, *_NUMBERS))
     device = fields["device"].fields("device", _DEVICE)
     along_m, along_n = (_whole(item, "cached", 0) for item in _items(fields["cached"], "cached", 2))
-    room = Room(
-        _whole(device["multiprocessors"], "multiprocessors", 1),
-        _whole(device["occupancy"], "occupancy", 1),
-        (along_m, along_n),
-    )
+    units, occupancy = (_whole(device[key], key, 1) for key in _DEVICE[4:])
+    room = Room(units, occupancy, (along_m, along_n))
     configuration = fields["configuration"].mapping("configuration")
     mapping = configuration.get(GROUP_MAPPING.name)
     block = _whole(mapping, GROUP_MAPPING.name, 1) if mapping else 1
     m, n, depth = (_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3))
     tile = Tile(m, n, depth, block)
-    words = (device["api"].word("api"), device["name"].word("name"), device["architecture"].word("architecture"))
-    subject = Subject(*words, fields["kernel"].word("kernel"), fields["data-type"].word("data-type"), tile, room)
-    made = fields["made"].fields("made", ("tunesmith", "date"))
-    origin = Origin(
-        driver=device["driver"].word("driver"),
-        compiler=fields["compiler"].word("compiler"),
-        problem_type=fields["problem-type"].word("problem-type"),
-        configuration=Configuration({name: value.plain(name) for name, value in configuration.items()}),
-        tunesmith=made["tunesmith"].word("tunesmith"),
-        date=made["date"].word("date"),
+    api, name, architecture, driver = (device[key].word(key) for key in _DEVICE[:4])
+    kernel, data_type, compiler, problem_type = (
+        fields[key].word(key) for key in ("kernel", "data-type", "compiler", "problem-type")
     )
+    made = fields["made"].fields("made", ("tunesmith", "date"))
+    version, date = (made[key].word(key) for key in ("tunesmith", "date"))
+    parameters = Configuration({key: value.plain(key) for key, value in configuration.items()})
     costs = fields["costs"].fields("costs", tuple(COSTS))
     rows = _items(fields["covariance"], "covariance", len(COSTS))
     covariance = [[_number(item, "covariance") for item in _items(row, "covariance", len(COSTS))] for row in rows]
     return Calibration(
-        subject,
-        origin,
+        Subject(api, name, architecture, kernel, data_type, tile, room),
+        Origin(driver, compiler, problem_type, parameters, version, date),
         tuple(_read_cost(costs[name], name) for name in COSTS),
         np.array(covariance) * _MICRO**2,
         _number(fields["scatter"], "scatter", least=0),

@@ -15,8 +15,8 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 from ._stream_k_costs import SPLITS
-from ._stream_k_records import Decision, Tile
-from .stream_k import Calibration, Calibrations, Override, Predictor, data_type_of
+from ._stream_k_records import Decision, Room, Tile
+from .stream_k import Calibration, Calibrations, Override, Predictor, Subject, data_type_of
 from .stream_k_file import OtherFormatError, calibration_files, read
 
 GRID, FULL_TILES, SPLIT = "StreamKGrid", "StreamKFullTiles", "GlobalSplitU"
@@ -47,7 +47,7 @@ class Deciding:
     def __init__(self, target: Target, calibrations: Calibrations, override: Override) -> None:
         self.target, self.override = target, override
         self._calibrations = calibrations
-        self._predictors: dict[Solution, Predictor] = {}
+        self._predictor = lru_cache(maxsize=None)(self._predictor_of)
         self.solutions = lru_cache(REMEMBERED)(self._solutions)
 
     @staticmethod
@@ -82,17 +82,15 @@ class Deciding:
     def decide(self, solution: Solution, problem: Problem) -> Decision:
         """How to launch the problem with a solution of a family that has the parameters."""
         gemm = Gemm.of(problem)
-        predictor = self._predictors.get(solution) or self._predictor(solution)
-        return predictor.decide(gemm.m, gemm.n, gemm.batch, gemm.k)
+        return self._predictor(solution).decide(gemm.m, gemm.n, gemm.batch, gemm.k)
 
-    def _predictor(self, solution: Solution) -> Predictor:
+    def _predictor_of(self, solution: Solution) -> Predictor:
         kernel, config, kind = KERNELS[solution.kernel], solution.configuration, solution.type
-        tile = tile_of(solution)
-        asked = (self.target, kernel.name, data_type_of(kind), tile)
+        tile, whole = tile_of(solution), Room(self.target.compute_units)
+        subject = self._calibrations.widest(Subject.of(self.target, kernel.name, data_type_of(kind), tile, whole))
         splits = SPLIT in kernel.space(kind, self.target).launch_time(config) and SCHEDULE not in config
-        model = self._calibrations.model(*asked, self._calibrations.room(*asked), SPLITS if splits else ())
-        made = self._predictors[solution] = Predictor(tile, model, self.override)
-        return made
+        model = self._calibrations.model(subject, self.target.driver, SPLITS if splits else ())
+        return Predictor(tile, model, self.override)
 
 
 def configured(config: Configuration, parameters: Configuration) -> Configuration:

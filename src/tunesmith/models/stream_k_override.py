@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tunesmith.records import UserError
 
@@ -15,8 +15,7 @@ from ._stream_k_records import Work
 
 PREFIXES = ("TUNESMITH_STREAMK_", "TENSILE_STREAMK_")
 
-FULL_TILES, FIXED_GRID, DYNAMIC_GRID = "FULL_TILES", "FIXED_GRID", "DYNAMIC_GRID"
-MAX_CUS, GRID_MULTIPLIER = "MAX_CUS", "GRID_MULTIPLIER"
+FULL_TILES = "FULL_TILES"
 
 _MOST = 2**31 - 1
 
@@ -35,62 +34,61 @@ VARIABLES = {
     FULL_TILES: Variable(
         -1, _MOST, (-1,), "-1 predicts, 0 streams the remainder alone, n the remainder and n full waves"
     ),
-    FIXED_GRID: Variable(0, _MOST, (0,), "0 predicts, n launches n work-groups"),
-    DYNAMIC_GRID: Variable(
+    "FIXED_GRID": Variable(0, _MOST, (0,), "0 predicts, n launches n work-groups"),
+    "DYNAMIC_GRID": Variable(
         0,
         3,
         (0,),
         "0 predicts, 1 launches no more work-groups than tiles, 2 as many as give even waves, 3 as Tensile's "
         "analytical model",
     ),
-    MAX_CUS: Variable(0, _MOST, (0,), "0 predicts, n launches a work-group for each compute unit, n at most"),
-    GRID_MULTIPLIER: Variable(0, 1024, (0, 1), "0 and 1 predict, n launches n work-groups for each compute unit"),
+    "MAX_CUS": Variable(0, _MOST, (0,), "0 predicts, n launches a work-group for each compute unit, n at most"),
+    "GRID_MULTIPLIER": Variable(0, 1024, (0, 1), "0 and 1 predict, n launches n work-groups for each compute unit"),
 }
 """The first of the four that set the grid, from above, wins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What the environment asks for; None where it leaves the choice to the prediction. `named` are the variables that
-    said so, in the order of VARIABLES."""
+    """What the environment asks for: `values` of the variables that do not leave the choice to the prediction, and how
+    each is `named` there; both in the order of VARIABLES."""
 
-    full_tiles: int | None = None
-    fixed_grid: int | None = None
-    dynamic_grid: int | None = None
-    max_cus: int | None = None
-    grid_multiplier: int | None = None
-    named: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, int]
+    named: Mapping[str, str]
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Override:
         """Raises UserError, with the variable's name, for a value that means nothing."""
-        values: dict[str, int | None] = {}
+        values: dict[str, int] = {}
         named: dict[str, str] = {}
         for name, variable in VARIABLES.items():
             found = next((prefix + name for prefix in PREFIXES if environment.get(prefix + name, "").strip()), None)
-            value = None if found is None else _number(found, environment[found], variable)
-            values[name] = None if value in variable.unset else value
-            if found is not None and values[name] is not None:
-                named[name] = found
-        return Override(**{name.lower(): value for name, value in values.items()}, named=named)
+            value = _number(found, environment[found], variable) if found else None
+            if found and value is not None and value not in variable.unset:
+                values[name], named[name] = value, found
+        return Override(values, named)
+
+    @property
+    def full_tiles(self) -> int | None:
+        return self.values.get(FULL_TILES)
 
     @property
     def grid_from(self) -> str:
         """Which variable sets the grid; empty where none does."""
-        return next((name for name in VARIABLES if name != FULL_TILES and name in self.named), "")
+        return next((name for name in self.values if name != FULL_TILES), "")
 
     def grid(self, work: Work, compute_units: int) -> int | None:
         """The grid that is asked for, at least 1."""
+        value = self.values.get(self.grid_from, 0)
         match self.grid_from:
             case "FIXED_GRID":
-                return self.fixed_grid
+                return value
             case "DYNAMIC_GRID":
-                mode = self.dynamic_grid or 0
-                return max(1, tensile.dynamic_grid(mode, work.tiles, work.iterations, compute_units))
+                return max(1, tensile.dynamic_grid(value, work.tiles, work.iterations, compute_units))
             case "MAX_CUS":
-                return min(compute_units, self.max_cus or compute_units)
+                return min(compute_units, value)
             case "GRID_MULTIPLIER":
-                return compute_units * (self.grid_multiplier or 1)
+                return compute_units * value
         return None
 
     @property

@@ -23,6 +23,8 @@ SMALL, NORMAL, LARGE = 10.5, 12.0, 18.0
 """Font sizes in pixels."""
 
 CELL_HEIGHT, PADDING, GAP, MARGIN = 22.0, 8.0, 26.0, 24.0
+MEASURES = {"margin": MARGIN, "padding": PADDING, "small": SMALL, "normal": NORMAL, "large": LARGE}
+"""What the templates of all drawings know."""
 PAGE = 1500.0
 """Facets stand beside each other up to about so many pixels."""
 
@@ -234,11 +236,7 @@ def _render(decision: Decision, scale: Scale, grid: Grid, drawn: Sequence[tuple[
         facets=facets,
         grid=grid,
         cell_height=CELL_HEIGHT,
-        margin=MARGIN,
-        padding=PADDING,
-        small=SMALL,
-        normal=NORMAL,
-        large=LARGE,
+        **MEASURES,
         left_facets=range(0, len(facets), columns),
     )
 

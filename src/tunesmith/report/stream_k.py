@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.stream_k import COSTS, Calibration, Decision, Mode
+from tunesmith.models.stream_k import COSTS, Calibration, Decision, Mode, Subject
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.stream_k.calibrate import CalibrationPlan
 from tunesmith.session.stream_k.explain import Explanation, Line
@@ -30,20 +30,24 @@ def calibrated_document(outcome: Outcome[CalibrationPlan]) -> Document:
         **head(outcome),
         "calibrations": [
             {
-                "kernel": one.subject.kernel,
-                "data_type": one.subject.data_type,
-                "tile": [one.subject.tile.m, one.subject.tile.n, one.subject.tile.depth],
-                "multiprocessors": one.subject.room.multiprocessors,
-                "occupancy": one.subject.room.occupancy,
+                **about(one.subject),
                 "runs": len(one.runs),
                 "scatter": one.scatter,
-                "costs": {
-                    name: {"fitted": cost.fitted, "low": cost.low, "high": cost.high, "adjusted": cost.adjusted}
-                    for name, cost in zip(COSTS, one.costs, strict=True)
-                },
+                "costs": {name: asdict(cost) for name, cost in zip(COSTS, one.costs, strict=True)},
             }
             for one in outcome.plan.made
         ],
+    }
+
+
+def about(subject: Subject) -> Document:
+    """The keys of a document that say which kernel it is about, and on how much of a device."""
+    return {
+        "kernel": subject.kernel,
+        "data_type": subject.data_type,
+        "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
+        "multiprocessors": subject.room.multiprocessors,
+        "occupancy": subject.room.occupancy,
     }
 
 
@@ -137,7 +141,6 @@ def _why(explanation: Explanation) -> list[str]:
 
 def _line(one: Line) -> dict[str, object]:
     decision = one.decision
-    parameters: Mapping[str, object] = decision.parameters
     return {
         "why": one.why,
         "model": decision.model,
@@ -150,7 +153,7 @@ def _line(one: Line) -> dict[str, object]:
         "seconds": decision.seconds,
         "interval": list(decision.interval) if decision.interval else None,
         "overridden": list(decision.overridden),
-        "parameters": dict(parameters),
+        "parameters": {**decision.parameters},
         "measured": one.measured.seconds if one.measured else None,
         "measured_interval": [one.measured.low, one.measured.high] if one.measured else None,
         "failed": one.failed,

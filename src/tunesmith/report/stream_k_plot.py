@@ -15,7 +15,7 @@ from tunesmith.session.stream_k.swept import Swept
 
 from . import _text
 from ._templates import template
-from .random_heatmap import LARGE, MARGIN, NORMAL, PADDING, SMALL, width
+from .random_heatmap import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, width
 
 FACETS, COLUMNS = 9, 3
 """Drawn at most: those with most products; and how many stand beside one another."""
@@ -93,11 +93,7 @@ def plot(plan: SweepPlan) -> str:
         legend_y=MARGIN + LARGE + NORMAL + 2 * PADDING,
         facets=facets,
         plot=PLOT,
-        margin=MARGIN,
-        padding=PADDING,
-        small=SMALL,
-        normal=NORMAL,
-        large=LARGE,
+        **MEASURES,
         swatch=SWATCH,
         chosen=CHOSEN,
     )
@@ -143,7 +139,7 @@ def _points(swept: Iterable[Swept], line: Line, groups: int) -> list[tuple[int, 
 
 def _waves(work: Work, choice: Choice) -> int:
     """Whole waves among the split tiles; -1 for what is no stream-K."""
-    return Decision(work, choice, "").full_tiles if choice.mode is Mode.STREAM_K else -1
+    return Decision(work, choice).full_tiles if choice.mode is Mode.STREAM_K else -1
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -15,6 +15,7 @@ from tunesmith.session.stream_k.swept import Swept, misses, scores
 from . import _text
 from ._run import Document, closing, head
 from ._table import table, titled
+from .stream_k import about
 
 MISSES = 10
 """Listed at most."""
@@ -36,14 +37,9 @@ def swept(outcome: Outcome[SweepPlan]) -> RenderableType:
 def document(outcome: Outcome[SweepPlan]) -> Document:
     """For `--json`."""
     plan = outcome.plan
-    subject, room = plan.subject, plan.room
     return {
         **head(outcome),
-        "kernel": subject.kernel,
-        "data_type": subject.data_type,
-        "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
-        "multiprocessors": room.multiprocessors,
-        "occupancy": room.occupancy,
+        **about(plan.subject),
         "products": plan.products,
         "judged": plan.judged,
         "ways": [
@@ -67,7 +63,9 @@ def _scores(plan: SweepPlan) -> RenderableType:
     shown = table("way to decide", *numbers, "worst at", right=numbers)
     for one in scores(plan.swept):
         mark = " *" if one.way == plan.judged else ""
-        shown.add_row(one.way + mark, str(one.products), f"{one.geomean:.3f}", f"{one.worst:.3f}", _where(one.worst_at))
+        shown.add_row(
+            one.way + mark, str(one.products), f"{one.geomean:.3f}", f"{one.worst:.3f}", str(one.worst_at.problem)
+        )
     title = f"best time / time of what was chosen, {len(plan.swept)} of {plan.products} products"
     room = plan.room
     where = (
@@ -84,7 +82,7 @@ def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
         work, ratio = one.work, one.efficiency(plan.judged)
         remainder = work.tiles % plan.room.groups
         shown.add_row(
-            _where(one),
+            str(one.problem),
             *(str(work.tiles), str(work.iterations), str(remainder), f"{ratio:.3f}"),
             *(_launch(one, choice) for choice in (one.said[plan.judged], one.best)),
         )
@@ -97,7 +95,7 @@ def _launch(one: Swept, choice: Choice) -> str:
 
 def _choice(work: Work, choice: Choice) -> str:
     """`data-parallel`, `split-k 4`, or `stream-k 132, 8 tiles + 1 wave`."""
-    made = Decision(work, choice, "")
+    made = Decision(work, choice)
     match made.mode:
         case Mode.DATA_PARALLEL:
             return f"{made.mode} {choice.grid}"
@@ -105,10 +103,6 @@ def _choice(work: Work, choice: Choice) -> str:
             return f"{made.mode} {choice.splits}"
     waves = f" + {made.full_tiles} {'wave' if made.full_tiles == 1 else 'waves'}" if made.full_tiles else ""
     return f"{made.mode} {choice.grid}, {choice.streamed - made.full_tiles * choice.grid} tiles{waves}"
-
-
-def _where(one: Swept) -> str:
-    return str(one.problem)
 
 
 def _refit(made: Refit, products: int) -> list[str]:

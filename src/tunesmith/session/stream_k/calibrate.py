@@ -12,7 +12,7 @@ import numpy as np
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k import Calibration, Subject, calibration_runs, merged
+from tunesmith.models.stream_k import Calibration, Decision, calibration_runs, merged
 from tunesmith.models.stream_k import Run as TimedRun
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.protocol import Cell
@@ -22,7 +22,7 @@ from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
-from .kernels import StreamKernel, TileFilter, asked, is_capped, languages, model_parts, origin_of, room_of
+from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
 
 POLICY = Policy(noise=0.01, maximum_samples=60, sampling_seconds=0.2, warm_up_seconds=0.05)
 """Cold, as a product in a program mostly is; about half a second a run with its verification."""
@@ -79,10 +79,10 @@ class CalibrationPlan(Plan):
         self.path = path
         self._known = read(path) if path.exists() else ()
         self.target = target = choose(device, languages=languages())
-        found = (one for word in task.what for one in asked(word, task.tile, target, task.kernel))
+        room = room_of(target, task.compute_units, task.occupancy)
+        found = (one for word in task.what for one in asked(word, task.tile, target, task.kernel, room))
         self._kernels = list(dict.fromkeys(found))
         self.steps = len(self._kernels)
-        self.room = room_of(target, task.compute_units, task.occupancy)
         self._fitted: list[Calibration] = []
         self._tried = 0
         self._failures: list[str] = []
@@ -99,11 +99,6 @@ class CalibrationPlan(Plan):
         return [by_subject[one.subject] for one in self._fitted]
 
     @property
-    def kept(self) -> dict[str, dict[str, float]]:
-        """Adjustments of a person's that were in the file, by subject and cost."""
-        return {str(one.subject): one.adjusted for one in self.made if one.adjusted}
-
-    @property
     def unfinished(self) -> str:
         count = len(self._kernels)
         return f"{self._tried} of {count} kernels are calibrated" if self._tried < count else ""
@@ -117,10 +112,9 @@ class CalibrationPlan(Plan):
         yield from self._failures
 
     def _calibrate(self, run: Run, kernel: StreamKernel) -> None:
-        subject = Subject.of(self.target, kernel.kernel.name, kernel.data_type, kernel.tile, self.room)
-        measure = run.measure(kernel.type)
+        subject, measure = kernel.subject, run.measure(kernel.type)
         measure.purpose = str(subject)
-        runs = self._runs(run, kernel, subject, measure)
+        runs = self._runs(run, kernel, measure)
         try:
             made = Calibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
         except ValueError as error:
@@ -129,11 +123,10 @@ class CalibrationPlan(Plan):
         self._fitted.append(made)
         run.say(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit")
 
-    def _runs(self, run: Run, kernel: StreamKernel, subject: Subject, measure: RecordedMeasure) -> list[TimedRun]:
+    def _runs(self, run: Run, kernel: StreamKernel, measure: RecordedMeasure) -> list[TimedRun]:
         """Every run once, problem by problem, so that a problem's inputs and reference are made once."""
-        planned = calibration_runs(subject.room, subject.tile, model_parts(kernel, self.room, self.target))
-        capped = is_capped(self.room, self.target)
-        cells: list[Cell] = [(kernel.configured(*one, capped), kernel.problem_of(one[0])) for one in planned]
+        planned = calibration_runs(kernel.subject.room, kernel.tile, kernel.parts)
+        cells: list[Cell] = [(kernel.configured(Decision(*one)), kernel.problem_of(one[0])) for one in planned]
         with run.batch(measure.purpose, len(cells)):
             for problem in dict.fromkeys(problem for _, problem in cells):
                 configs = [config for config, its in cells if its == problem]

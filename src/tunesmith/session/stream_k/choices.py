@@ -22,18 +22,13 @@ def as_launched(work: Work, choice: Choice, room: Room, capped: bool) -> Choice:
     split-K, every part has a work-group.
     """
     if choice.splits > 1:
-        return Choice(min(work.tiles * choice.splits, room.groups), splits=choice.splits)
-    return choice if choice.streamed or capped else whole_tiles(work, room)
-
-
-def whole_tiles(work: Work, room: Room) -> Choice:
-    """Data-parallel."""
-    return Choice(min(work.tiles, room.groups))
+        return Choice.split_k(work, room, choice.splits)
+    return choice if choice.streamed or capped else Choice.whole_tiles(work, room)
 
 
 def split_k(work: Work, room: Room, parts: Collection[int]) -> list[Choice]:
     """A choice for each number of parts that K has iterations for."""
-    return [as_launched(work, Choice(1, splits=number), room, False) for number in parts if number <= work.iterations]
+    return [Choice.split_k(work, room, number) for number in parts if number <= work.iterations]
 
 
 def sweep_of(
@@ -49,14 +44,14 @@ def sweep_of(
     """What is compared: what was predicted, by `others` too, whole tiles and split-K; then what is next to the
     prediction, and `grids` grids with every number of split tiles that makes sense, unless it has no chance. Each once.
     """
-    compared = [predicted, *others, whole_tiles(work, room), *split_k(work, room, parts)]
+    compared = [predicted, *others, Choice.whole_tiles(work, room), *split_k(work, room, parts)]
     asked = [as_launched(work, choice, room, capped) for choice in compared]
     tried = [
         *neighbours(work, predicted, room, parts),
         *(choice for grid in log_spaced(room.groups, grids) for choice in _on(work, grid)),
     ]
     busiest = {
-        choice: Decision(work, choice, "").schedule.busiest
+        choice: Decision(work, choice).schedule.busiest
         for choice in (*asked, *(as_launched(work, choice, room, capped) for choice in tried))
     }
     fewest = min(busiest.values())

@@ -16,11 +16,11 @@ from tunesmith.models.stream_k import (
     Decision,
     Model,
     Portable,
-    Published,
     Room,
     Tile,
     Work,
     data_type_of,
+    rivals,
 )
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_override import Override
@@ -31,9 +31,7 @@ from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .calibrate import POLICY
-from .kernels import StreamKernel, TileFilter, asked, is_capped, languages, model_parts, type_named
-
-CHOSEN, OVERRIDDEN, PREDICTED, CONSIDERED = "chosen", "overridden", "predicted", "considered"
+from .kernels import StreamKernel, TileFilter, asked, languages, type_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +71,6 @@ class Explanation:
     said: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """What the question is about. Without a device there is nothing to measure on."""
-
-    tile: Tile
-    model: Model
-    target: Target | None = None
-    kernel: StreamKernel | None = None
-
-
 def explain_stream_k(
     task: ExplainTask, environment: Mapping[str, str], observe: events.Observer = events.nobody
 ) -> Explanation:
@@ -93,50 +81,40 @@ def explain_stream_k(
     """
     override = Override.of(environment)
     said: list[str] = []
-    place = _place(task, said)
-    work = place.tile.work(*task.sizes)
-    lines = tuple(_lines(work, place.model, override))
-    if place.target and place.kernel and task.measure:
-        capped = is_capped(place.model.room, place.target)
-        lines = _measured(lines, place.kernel, place.target, capped, task.sizes, observe)
-    if isinstance(place.model, Calibrated):
-        adjusted = place.model.calibration.adjusted
+    tile, model, kernel = _meant(task, said)
+    work = tile.work(*task.sizes)
+    lines = tuple(_lines(work, model, override))
+    if kernel and task.measure:
+        lines = _measured(lines, kernel, task.sizes, observe)
+    if isinstance(model, Calibrated):
+        adjusted = model.calibration.adjusted
         said += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
-    return Explanation(place.tile, work, place.model.room, place.model.name, lines, tuple(said))
+    return Explanation(tile, work, model.room, model.name, lines, tuple(said))
 
 
 def _lines(work: Work, model: Model, override: Override) -> Iterator[Line]:
     """What is chosen; then what the model would have chosen, what it considered, and what the other models say."""
     predicted = model.decide(work)
     if override.used:
-        yield Line(OVERRIDDEN, model.decide(work, override))
-    yield Line(PREDICTED if override.used else CHOSEN, predicted)
-    alone = Choice(max(1, min(work.tiles, model.room.groups)))
-    for choice in model.considered(work) if isinstance(model, Calibrated) else (alone,):
+        yield Line("overridden", model.decide(work, override))
+    yield Line("predicted" if override.used else "chosen", predicted)
+    whole = Choice.whole_tiles(work, model.room)
+    for choice in model.considered(work) if isinstance(model, Calibrated) else (whole,):
         if choice != predicted.choice:
-            yield Line(CONSIDERED, Decision(work, choice, model.name, *model.expect(work, choice)))
-    for other in (Portable(model.room), Published(model.room), Published(model.room, gated=False)):
-        if other.name != model.name:
-            yield Line(other.name, other.decide(work))
+            yield Line("considered", Decision(work, choice, model.name, *model.expect(work, choice)))
+    for other in rivals(model):
+        yield Line(other.name, other.decide(work))
 
 
 def _measured(
-    lines: Sequence[Line],
-    kernel: StreamKernel,
-    target: Target,
-    capped: bool,
-    sizes: tuple[int, int, int, int],
-    observe: events.Observer,
+    lines: Sequence[Line], kernel: StreamKernel, sizes: tuple[int, int, int, int], observe: events.Observer
 ) -> tuple[Line, ...]:
     """Every line timed, in alternating blocks; lines that mean the same launch are one."""
-    problem, oracle = kernel.problem(*sizes), ConfigurationOracle(kernel.type, target)
-    cells: list[Cell] = [
-        (kernel.configured(made.work, made.choice, capped or bool(made.overridden)), problem)
-        for made in (line.decision for line in lines)
-    ]
+    problem, oracle = kernel.problem(*sizes), ConfigurationOracle(kernel.type, kernel.target)
+    cells: list[Cell] = [(kernel.configured(line.decision), problem) for line in lines]
     refused = {cell: (*oracle.rejections(cell[0]), *oracle.rejections_for(*cell)) for cell in cells}
     configs = dict.fromkeys(config for config, _ in cells if not refused[config, problem])
-    plan = SideBySide(target, list(configs), problem, f"{kernel.tile} on {problem}")
+    plan = SideBySide(kernel.target, list(configs), problem, f"{kernel.tile} on {problem}")
     with tempfile.TemporaryDirectory() as scratch:
         times = carry_out(plan, Path(scratch), observe=observe).plan.times
     return tuple(
@@ -162,24 +140,24 @@ class SideBySide(Plan):
         self.times = measure.confirm(self._configs, [self._problem]).cells
 
 
-def _place(task: ExplainTask, said: list[str]) -> _Place:
+def _meant(task: ExplainTask, said: list[str]) -> tuple[Tile, Model, StreamKernel | None]:
+    """What the question is about. Without a device there is no kernel to measure."""
     known = read(task.calibration) if task.calibration else ()
     nowhere = task.calibration is None and task.compute_units is None
     if task.measure or task.device is not None or nowhere:
         target = choose(task.device, languages=languages())
-        kernel = asked(task.type, task.tile, target)[0]
         room = Room(task.compute_units or target.compute_units, task.occupancy)
-        subject = (target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
-        model = Calibrations(known, said.append).model(*subject, model_parts(kernel, room, target))
-        return _Place(kernel.tile, model, target, kernel)
+        kernel = asked(task.type, task.tile, target, room=room)[0]
+        model = Calibrations(known, said.append).model(kernel.subject, target.driver, kernel.parts)
+        return kernel.tile, model, kernel
     if task.calibration:
         one = _only(known, task, task.calibration)
-        return _Place(one.subject.tile, Calibrated(one))
+        return one.subject.tile, Calibrated(one), None
     said.append("no calibration is given: stream-K goes by rules of thumb")
     if task.tile.depth is None:
         raise UserError("--tile", f"{task.tile} has no depth", "write rows, columns and depth, such as 128x128x64")
     tile = Tile(task.tile.m, task.tile.n, task.tile.depth)
-    return _Place(tile, Portable(Room(task.compute_units or 1, task.occupancy)))
+    return tile, Portable(Room(task.compute_units or 1, task.occupancy)), None
 
 
 def _only(known: Sequence[Calibration], task: ExplainTask, path: Path) -> Calibration:

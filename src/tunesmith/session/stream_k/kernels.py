@@ -7,15 +7,16 @@ import itertools
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families, family_for
-from tunesmith.models.stream_k import SPLITS, Choice, Decision, Origin, Room, Tile, Work, data_type_of
+from tunesmith.models.stream_k import SPLITS, Decision, Origin, Room, Subject, Tile, Work, data_type_of
 from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured, tile_of
-from tunesmith.problems.gemm import DATA_TYPES, dest_of, gemm_type
+from tunesmith.problems import OPERATIONS
+from tunesmith.problems.gemm import DATA_TYPES, gemm_type
 from tunesmith.protocol import Benchmark, Fork, Phases
 from tunesmith.records import Configuration, Problem, ProblemType, Solution, Target, UserError
 from tunesmith.session.frame.measure import RecordedMeasure
@@ -43,21 +44,44 @@ _PLAIN, _STREAMED = (Configuration({GRID: grid, FULL_TILES: 0, SPLIT: 1}) for gr
 
 @dataclass(frozen=True, slots=True)
 class StreamKernel:
-    """A family with a configuration for a problem type; what a launch varies is left at nothing."""
+    """A family with a configuration for a problem type, on a device or on a part of it, its `room`; what a launch
+    varies is left at nothing."""
 
     kernel: Kernel
     type: ProblemType
     configuration: Configuration
     tile: Tile
+    target: Target
+    room: Room
 
     @property
-    def data_type(self) -> str:
-        return data_type_of(self.type)
+    def subject(self) -> Subject:
+        """What a calibration of it is of."""
+        return Subject.of(self.target, self.kernel.name, data_type_of(self.type), self.tile, self.room)
 
-    def configured(self, work: Work, choice: Choice, capped: bool = False) -> Configuration:
-        """The configuration that launches a choice; `capped`, with no work-group more than its grid has."""
-        decision = Decision(work, choice, "")
-        return configured(self.configuration, decision.on_grid if capped else decision.parameters)
+    @property
+    def capped(self) -> bool:
+        """Whether part of the device stands for all of it: then no launch may have more work-groups than `room`."""
+        return self.room.multiprocessors < self.target.compute_units
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The parts of split-K that a model may choose; none where the family has no such thing, or would launch more
+        work-groups than it may."""
+        return SPLITS if SPLIT in self.kernel.space(self.type) and not self.capped else ()
+
+    def configured(self, decision: Decision) -> Configuration:
+        """The configuration that launches it; capped, with no work-group more than its grid has."""
+        return configured(self.configuration, decision.on_grid if self.capped else decision.parameters)
+
+    def laid_out(self, kind: ProblemType) -> StreamKernel | None:
+        """The same family and tile for another type, with the same configuration where that is legal; None where
+        nothing is."""
+        same = _legal(self.kernel, kind, self.configuration, self.target)
+        others = _of_type(kind, TileFilter(self.tile.m, self.tile.n, self.tile.depth), self.target)
+        alike = (one for one in others if (one.kernel.name, one.tile) == (self.kernel.name, self.tile))
+        found = next(itertools.chain(same, alike), None)
+        return found and replace(found, room=self.room)
 
     def problem(self, m: int, n: int, batch: int, k: int) -> Problem:
         """Raises UserError for a batch where the type has none."""
@@ -103,29 +127,21 @@ def room_of(target: Target, compute_units: int | None, occupancy: int) -> Room:
     return Room(units, occupancy)
 
 
-def is_capped(room: Room, target: Target) -> bool:
-    """Whether part of the device stands for all of it: then no launch may have more work-groups than `room`."""
-    return room.multiprocessors < target.compute_units
-
-
-def model_parts(kernel: StreamKernel, room: Room, target: Target) -> tuple[int, ...]:
-    """The parts of split-K that a model may choose; none where the family has no such thing, or would launch more
-    work-groups than it may."""
-    return SPLITS if SPLIT in kernel.kernel.space(kernel.type) and not is_capped(room, target) else ()
-
-
-def asked(what: str, tile: TileFilter | None, target: Target, kernel: str = "") -> list[StreamKernel]:
-    """The kernels that `what` (a tuning file, a data type, a problem type's name) means on a device, one for each tile.
+def asked(
+    what: str, tile: TileFilter | None, target: Target, kernel: str = "", room: Room | None = None
+) -> list[StreamKernel]:
+    """The kernels that `what` (a tuning file, a data type, a problem type's name) means on a device, or in a `room` of
+    it, one for each tile.
 
     Of a tuning file, each tile that it forks; of a type, the family's usual tile. With `tile` and `kernel` (a family's
     name), those alone. Raises UserError where there is none.
     """
-    is_file = names_file(what)
+    is_file = Path(what).suffix in (".yaml", ".yml") or Path(what).is_file()
     kernels = _of_file(Path(what), target) if is_file else _of_type(type_named(what), tile, target)
     found: dict[tuple[str, ProblemType, Tile], StreamKernel] = {}
     for one in kernels:
         if (tile is None or tile.takes(one.tile)) and kernel in ("", one.kernel.name):
-            found.setdefault((one.kernel.name, one.type, one.tile), one)
+            found.setdefault((one.kernel.name, one.type, one.tile), replace(one, room=room or one.room))
         if not is_file and found:
             break
     if not found:
@@ -141,7 +157,7 @@ def asked(what: str, tile: TileFilter | None, target: Target, kernel: str = "") 
 def origin_of(kernel: StreamKernel, measure: RecordedMeasure) -> Origin:
     """Of a calibration that is made now."""
     return Origin(
-        measure.oracle.target.driver,
+        kernel.target.driver,
         measure.toolchain(kernel.configuration),
         kernel.type.name,
         kernel.configuration,
@@ -150,34 +166,10 @@ def origin_of(kernel: StreamKernel, measure: RecordedMeasure) -> Origin:
     )
 
 
-def names_file(what: str) -> bool:
-    return Path(what).suffix in (".yaml", ".yml") or Path(what).is_file()
-
-
-def laid_out(one: StreamKernel, kind: ProblemType, target: Target) -> StreamKernel | None:
-    """The same family and tile for another type, with the same configuration where that is legal; None where nothing
-    is."""
-    tile = TileFilter(one.tile.m, one.tile.n, one.tile.depth)
-    same, others = _legal(one.kernel, kind, one.configuration, target), _of_type(kind, tile, target)
-    alike = (found for found in others if (found.kernel.name, found.tile) == (one.kernel.name, one.tile))
-    return next(itertools.chain(same, alike), None)
-
-
 def in_layout(kind: ProblemType, transpose_a: bool, transpose_b: bool, batched: bool) -> ProblemType:
     """The type with other transposes, with or without a batch."""
-    fields = kind.fields
-    return gemm_type(
-        fields.word("DataType"),
-        dest=dest_of(kind),
-        tf32="F32XdlMathOp" in fields,
-        transpose_a=transpose_a,
-        transpose_b=transpose_b,
-        batched=batched,
-        use_beta=fields.flag("UseBeta"),
-        bias="UseBias" in fields,
-        activation=str(fields.get("Activation", "none")),
-        scaled="ScaleAB" in fields,
-    )
+    layout = {"TransposeA": transpose_a, "TransposeB": transpose_b, "Batched": batched, "Interleaved": False}
+    return OPERATIONS[kind.operation].type_of(kind.fields | layout, str, Path())
 
 
 def languages() -> tuple[str, ...]:
@@ -265,4 +257,5 @@ def _streams(kernel: Kernel, kind: ProblemType, target: Target) -> bool:
 def _legal(kernel: Kernel, kind: ProblemType, config: Configuration, target: Target) -> Iterator[StreamKernel]:
     """The kernel, where it can run with a grid."""
     if not any(kernel.rejections(configured(config, _STREAMED), kind, target)):
-        yield StreamKernel(kernel, kind, config, tile_of(Solution(kind, kernel.name, config)))
+        tile = tile_of(Solution(kind, kernel.name, config))
+        yield StreamKernel(kernel, kind, config, tile, target, Room(target.compute_units))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.models.stream_k import Calibrated, Calibration, Origin, Run, Subject, merged
+from tunesmith.models.stream_k import Calibrated, Calibration, Origin, Run, merged
 from tunesmith.models.stream_k_file import dump
 
 from .calibrate import SEED
@@ -31,22 +31,22 @@ class Refit:
 def refit(
     path: Path,
     known: Sequence[Calibration],
-    subject: Subject,
     origin: Origin,
     swept: Sequence[Swept],
     planner: Planner,
 ) -> Refit:
-    """Fit the subject's costs to its own runs and the finalists of a sweep.
+    """Fit the costs of the planner's kernel to its own runs and the finalists of a sweep.
 
-    The others that are `known` stay as they are, and so do a person's adjustments of the subject. Raises ValueError for
+    The others that are `known` stay as they are, and so do a person's adjustments of its costs. Raises ValueError for
     runs that say too little.
     """
+    subject = planner.kernel.subject
     before = next((one for one in known if one.subject == subject), None)
     runs = _learnt(before.runs if before else (), swept)
     made = Calibration.of(subject, origin, runs, np.random.default_rng(SEED))
     every = merged(known, [made])
     after = next(one for one in every if one.subject == subject)
-    asked, now = planner.models[0].name, Calibrated(after, planner.parts)
+    asked, now = planner.models[0].name, Calibrated(after, planner.kernel.parts)
     changed = sum(one.said[asked] != planner.launched(now, one.work) for one in swept)
     return Refit(before, after, path, dump(every), changed)
 

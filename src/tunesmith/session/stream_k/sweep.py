@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k import Calibrations, Choice, Room, Subject
+from tunesmith.models.stream_k import Calibrations, Choice
 from tunesmith.models.stream_k_file import read
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
@@ -21,7 +21,7 @@ from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .calibrate import POLICY as CALIBRATING
 from .choices import GRIDS, SPLITS
-from .kernels import StreamKernel, TileFilter, asked, languages, model_parts, origin_of, room_of
+from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
 from .planned import Planned, Planner
 from .refit import Refit, refit
 from .swept import BEST_SPLIT, Swept, as_csv
@@ -98,23 +98,17 @@ class SweepPlan(Plan):
         self._path = task.calibration or folder / CALIBRATION
         self._known = read(self._path) if task.calibration or self._path.exists() else ()
         self.target = target = choose(device, languages=languages())
-        kernel = _only(asked(task.what, task.tile, target, task.kernel), task.what)
         room = room_of(target, task.compute_units, task.occupancy)
-        self.subject = Subject.of(target, kernel.kernel.name, kernel.data_type, kernel.tile, room)
-        parts = model_parts(kernel, room, target)
-        known = self.subject.kernel, self.subject.data_type, self.subject.tile, room, parts
-        model = Calibrations(self._known, say).model(target, *known)
+        kernel = _only(asked(task.what, task.tile, target, task.kernel, room), task.what)
+        self.subject, self.room = kernel.subject, room
+        model = Calibrations(self._known, say).model(self.subject, target.driver, kernel.parts)
         self.judged, self.products = model.name, len(self._listed)
-        self._planner = Planner(kernel, target, room, model, task.grids)
+        self._planner = Planner(kernel, model, task.grids)
         self._planned = [planned for planned in map(self._planner.plan, self._listed) if planned]
         self.swept: list[Swept] = []
         self.refit: Refit | None = None
         self._done = 0
         self._failures: list[str] = []
-
-    @property
-    def room(self) -> Room:
-        return self.subject.room
 
     @property
     def unfinished(self) -> str:
@@ -152,14 +146,15 @@ class SweepPlan(Plan):
         kernel = self._planner.kernel
         origin = origin_of(kernel, run.measure(kernel.type))
         try:
-            self.refit = refit(self._path, self._known, self.subject, origin, self.swept, self._planner)
+            self.refit = refit(self._path, self._known, origin, self.swept, self._planner)
         except ValueError as error:
             self._failures.append(f"{self.subject}: {error}; sweep more products")
 
     def _raced(self, run: Run, together: Sequence[Planned]) -> Mapping[Cell, Estimate]:
         """Products of one type, each a race of its own: no launch is stopped for another product's sake."""
         measure = run.measure(together[0].problem.type)
-        return measure.screen_cells([_cells(planned) for planned in together], racing=True).cells
+        races = [[(config, one.problem) for config in one.configs.values()] for one in together]
+        return measure.screen_cells(races, racing=True).cells
 
     def _confirmed(self, run: Run, one: Planned, raced: Mapping[Cell, Estimate]) -> Swept:
         """A product whose race is over: its finalists side by side."""
@@ -186,10 +181,6 @@ def _raced_together(planned: Iterable[Planned]) -> Iterator[list[Planned]]:
         together.append(one)
     if together:
         yield together
-
-
-def _cells(one: Planned) -> list[Cell]:
-    return [(config, one.problem) for config in one.configs.values()]
 
 
 def _count(one: Planned) -> int:

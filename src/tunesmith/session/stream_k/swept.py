@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from tunesmith.models.stream_k import Choice, Decision, Work
 from tunesmith.problems.gemm.listed import ListedGemm
@@ -56,7 +57,7 @@ def scores(swept: Sequence[Swept]) -> list[Score]:
     for way in dict.fromkeys(name for one in swept for name in one.said):
         found = [(value, one) for one in swept if (value := one.efficiency(way)) is not None]
         if found:
-            worst, where = min(found, key=lambda pair: pair[0])
+            worst, where = min(found, key=itemgetter(0))
             mean = math.exp(math.fsum(math.log(value) for value, _ in found) / len(found))
             made.append(Score(way, len(found), mean, worst, where))
     return made
@@ -64,8 +65,8 @@ def scores(swept: Sequence[Swept]) -> list[Score]:
 
 def misses(swept: Iterable[Swept], way: str, count: int) -> list[Swept]:
     """Where a way lost most of the time that the best took, the worst first; nothing where it was the best."""
-    lost = [(value, place, one) for place, one in enumerate(swept) if (value := one.efficiency(way)) is not None]
-    return [one for value, _, one in sorted(lost, key=lambda row: row[:2])[:count] if value < 1]
+    lost = [(value, one) for one in swept if (value := one.efficiency(way)) is not None and value < 1]
+    return [one for _, one in sorted(lost, key=itemgetter(0))[:count]]
 
 
 COLUMNS = (
@@ -89,7 +90,7 @@ def _rows(one: Swept, groups: int) -> Iterator[tuple[object, ...]]:
     letters = ["T" if transposed else "N" for transposed in (listed.trans_a, listed.trans_b)]
     product = (listed.family, listed.m, listed.n, listed.k, listed.batch, *letters, one.problem.type.name)
     for choice, screened in one.screened.items():
-        made = Decision(work, choice, "")
+        made = Decision(work, choice)
         final = one.finals.get(choice)
         times = (
             (final.seconds, final.low, final.high, one.finals[one.best].seconds / final.seconds) if final else [""] * 4
