@@ -71,11 +71,6 @@ def unwritten(region: Region, poison: int) -> Bytes:
     return filled(output_pattern(region.dtype, poison), region.size)
 
 
-def garbage(region: Region) -> Bytes:
-    """A workspace's content before a run: what surrounds it."""
-    return filled(region.around, region.size)
-
-
 def given(operand: Operand, storage: Array) -> Bytes:
     """An input's content. Elements between its rows are NaN: they belong to nobody, so no result may depend on them."""
     content = np.ascontiguousarray(storage).view(np.uint8)

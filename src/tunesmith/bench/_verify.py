@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from tunesmith.devices import Buffer, Device, Program
 from tunesmith.records import Plan
@@ -29,19 +27,6 @@ class Verdict:
 
     wrong: Wrong | None
     error: float | None = None
-
-
-class Memory(Protocol):
-    """Guarded device memory of a case. Two ways: `HostMemory` looks at bytes, `DeviceMemory` lets the device look."""
-
-    def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> Traces:
-        """Carry the plan out once, outputs and workspace holding what they held before no other run. LaunchError."""
-
-    def not_zeroed(self, plan: Plan) -> Wrong | None:
-        """What the last run should have zeroed again for the next one."""
-
-    def modified_input(self) -> Wrong | None:
-        """What was changed of what no run may change."""
 
 
 class Verifier:
@@ -80,7 +65,7 @@ class Verifier:
     def _checks(self) -> Checks | None:
         return Checks.on(self._device)
 
-    def _memory(self, case: Case) -> AbstractContextManager[Memory]:
+    def _memory(self, case: Case) -> HostMemory:
         return self._keep(case) or HostMemory(self._device, case)
 
     def _keep(self, case: Case) -> DeviceMemory | None:
@@ -105,7 +90,7 @@ def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) 
         return _judged(memory, programs, plan, case).wrong
 
 
-def _judged(memory: Memory, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
+def _judged(memory: HostMemory, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
     runs: list[Traces] = []
     for poison in POISONS:
         runs.append(memory.run(programs, plan, poison))
