@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tunesmith.records import (
     Binary,
@@ -24,8 +23,6 @@ from tunesmith.records import (
     Step,
     Target,
     UserError,
-    Write,
-    Zero,
 )
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
 
@@ -37,6 +34,7 @@ from ._cuda_driver import REMEDY, bindings, call
 from ._cuda_program import Kernel, LoadedModule
 from ._cuda_program import Repeated as Repeated
 from ._cuda_repeated import RepeatedPlan as RepeatedPlan
+from ._cuda_repeated import bound
 from ._cuda_target import cuda_target
 
 ALIGNMENT = 256
@@ -153,9 +151,6 @@ class CudaDevice(Device):
         if size:
             call("cuMemcpyDtoDAsync", to_part.address, from_part.address, size, self._stream)
 
-    def wrap(self, array: NDArray[Any]) -> None:
-        return None
-
     def load(self, binary: Binary) -> LoadedModule | CuBlas:
         if binary.language == BLAS:
             return CuBlas.load(binary.payload.decode())
@@ -168,25 +163,19 @@ class CudaDevice(Device):
         self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, Memory], workspace: Memory | None
     ) -> CudaPrepared:
         memory = dict(operands) | ({"": workspace} if workspace else {})
-        commands = [self._command(step, programs, memory) for step in plan.steps]
+        addresses = {name: one.address for name, one in memory.items()}
+        commands = [self._command(step, programs, addresses) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
         kernels: list[Kernel | Use] = [programs[step.module].kernels[step.entry] for step in launches]
         kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
         return CudaPrepared(commands, kernels, programs)
 
-    def _command(self, step: Step, programs: Sequence[Any], memory: Mapping[str, Memory]) -> Callable[[], object]:
-        if isinstance(step, Zero):
-            part = self.view(memory[step.operand], step.offset, step.size)
-            return partial(call, "cuMemsetD8Async", part.address, 0, part.size, self._stream)
-        if isinstance(step, Write):
-            part = self.view(memory[""], step.offset, len(step.data))
-            return partial(_copy, part.address, np.frombuffer(step.data, np.uint8), self._stream)
-        addresses = {name: one.address for name, one in memory.items()}
-        if isinstance(step, LibraryCall):
-            blas: CuBlas = programs[step.module]
-            return blas.call(step, addresses, self._stream)
-        ready = Repeated(step, programs[step.module], addresses)
-        return partial(ready.enqueue, int(self._stream), step.grid[0])
+    def _command(self, step: Step, programs: Sequence[Any], addresses: Mapping[str, int]) -> Callable[[], object]:
+        stream = int(self._stream)
+        if isinstance(step, Launch):
+            # With its addresses in place, so that nothing but the stream is left to be written.
+            return partial(Repeated(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
+        return partial(bound(step, programs, addresses), stream, addresses)
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: Memory | None) -> Repeated:
         """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
@@ -306,11 +295,6 @@ def ordinal_of(address: int) -> int:
 def _forget(event: Any) -> None:
     with contextlib.suppress(LaunchError):
         call("cuEventDestroy", event)
-
-
-def _copy(address: int, data: Bytes, stream: Any) -> None:
-    """The driver takes over pageable memory before it returns, so that `data` may go."""
-    call("cuMemcpyHtoDAsync", address, data.ctypes.data, data.nbytes, stream)
 
 
 class Gate:

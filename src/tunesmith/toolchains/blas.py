@@ -36,13 +36,12 @@ class Library:
 
 
 class BlasToolchain(Toolchain):
-    """A binary's payload is what the device loads the library by; every function of it counts as an entry."""
+    """A binary's payload is what the device loads the library by; every function of it counts as an entry.
+
+    Which library it is depends on the device, so `compile` says when there is none, and not `unavailable`.
+    """
 
     language = LANGUAGE
-
-    def unavailable(self) -> str | None:
-        """Never by itself: which library it is depends on the device, and `compile` says when there is none."""
-        return None
 
     def version(self, target: Target) -> str:
         try:
