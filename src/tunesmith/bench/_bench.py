@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tunesmith.devices import environment
 from tunesmith.records import Measurement, Module, Target
@@ -105,9 +104,7 @@ class Bench:
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _trials(self, jobs: Sequence[Job]) -> list[Trial | Measurement]:

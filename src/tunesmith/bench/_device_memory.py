@@ -9,7 +9,7 @@ before every use, so that nobody is judged by what another wrote, and after it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -37,15 +37,6 @@ class Clean(Traces):
 
     sums: tuple[float, float]
 
-    def trespass(self) -> None:
-        return None
-
-    def untouched(self, operand: Operand) -> None:
-        return None
-
-    def wrong_value(self) -> None:
-        return None
-
     def squares(self) -> tuple[float, float]:
         return self.sums
 
@@ -63,13 +54,14 @@ class DeviceMemory(HostMemory):
         self._checks = checks
         self._lengths = _lengths(case, self._regions)
         self._fixed = [name for name in self._lengths if name not in {operand.name for operand in case.outputs}]
+        self._flag_bytes = _FLAG_BYTES * (_FLAGS_EACH * len(case.outputs) + 1)
         self._slots = max(len(self._fixed), 2 * len(case.outputs))
         self._ready: dict[tuple[str, int], Prepared] = {}
         self._hashing: Prepared | None = None
         try:
             for name, length in self._lengths.items():
                 self._buffers[name] = device.allocate(length)
-            self._buffers[FLAGS] = device.allocate(_FLAG_BYTES * self._flag_count)
+            self._buffers[FLAGS] = device.allocate(self._flag_bytes)
             self._buffers[SUMS] = device.allocate(_SUM_BYTES * self._slots * checks.groups)
             self._fill()
         except BaseException:
@@ -102,14 +94,15 @@ class DeviceMemory(HostMemory):
     def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> Traces:
         if self._provide(plan.workspace_bytes):
             self._ready.clear()
-        self._prepared("before", poison).enqueue()
+        self._prepared(self._before, poison).enqueue()
         for operand in self.case.outputs:
             if operand.role == "inout":
                 pristine = self._buffers[_pristine(operand)]
                 self._device.copy(pristine, self._buffers[operand.name], self._lengths[operand.name])
         self._carry_out(programs, plan)
-        self._prepared("after", poison).enqueue()
-        return self._seen(poison) if self._flags().any() else Clean(self._sums_of_squares())
+        self._prepared(self._after, poison).enqueue()
+        is_flagged = self._device.read(self._buffers[FLAGS], self._flag_bytes).any()
+        return self._seen(poison) if is_flagged else Clean(self._sums_of_squares())
 
     def modified_input(self) -> Wrong | None:
         """As there, and of all else that is kept."""
@@ -140,15 +133,15 @@ class DeviceMemory(HostMemory):
                 device.write(kept[bound(operand)], _bytes(expected.bound))
         self._wanted = self._digests()
 
-    def _prepared(self, when: str, poison: int) -> Prepared:
-        key = (when, poison)
+    def _prepared(self, steps: Callable[[int], Iterable[Step]], poison: int) -> Prepared:
+        """Steps before a run or after it, bound once as long as the workspace stays."""
+        key = (steps.__name__, poison)
         if key not in self._ready:
-            steps = self._before(poison) if when == "before" else self._after(poison)
-            self._ready[key] = self._bound(steps)
+            self._ready[key] = self._bound(steps(poison))
         return self._ready[key]
 
     def _before(self, poison: int) -> Iterable[Step]:
-        yield Zero(FLAGS, 0, _FLAG_BYTES * self._flag_count)
+        yield Zero(FLAGS, 0, self._flag_bytes)
         for operand in self.case.outputs:
             if operand.role == "out":
                 region = self._regions[operand.name]
@@ -171,13 +164,6 @@ class DeviceMemory(HostMemory):
 
     def _bound(self, steps: Iterable[Step]) -> Prepared:
         return self._device.prepare(Plan(tuple(steps)), [self._checks.program], self._buffers, None)
-
-    @property
-    def _flag_count(self) -> int:
-        return _FLAGS_EACH * len(self.case.outputs) + 1
-
-    def _flags(self) -> NDArray[np.uint32]:
-        return self._device.read(self._buffers[FLAGS], _FLAG_BYTES * self._flag_count).view(np.uint32)
 
     def _sums(self) -> Bytes:
         return self._device.read(self._buffers[SUMS], _SUM_BYTES * self._slots * self._checks.groups)

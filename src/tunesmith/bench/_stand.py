@@ -28,7 +28,6 @@ from ._timing import Take, Timed, interleave, time_plan
 from ._traces import Wrong
 from ._verify import Verifier
 from .faults import reached
-from .statistics import median_interval
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
 """Seconds: some hundred times the resolution of the events of the two kinds."""
@@ -96,7 +95,7 @@ class Stand:
         if blocks is None:
             return now
         for index, samples in zip(indices, blocks, strict=True):
-            ledgers[index].timed = Timed(samples, median_interval(samples), raced=False)
+            ledgers[index].timed = Timed(samples)
             ledgers[index].spent["timing"] += (time.perf_counter() - began) / len(indices)
         return None
 
@@ -213,7 +212,7 @@ class _Ledger:
             self.spent[what] += time.perf_counter() - began
 
     def measurement(self) -> Measurement:
-        cost = Cost(verify=self.spent["verify"], timing=self.spent["timing"])
+        cost = Cost(**self.spent)
         if self.failure:
             return Measurement(launch_outcome(self.failure[0]), *self.failure, cost=cost, started=self.started)
         if self.wrong:
@@ -221,15 +220,9 @@ class _Ledger:
             return Measurement(Outcome.WRONG_RESULT, wrong.reason, wrong.detail, cost=cost, started=self.started)
         if self.timed is None:
             return Measurement(Outcome.LAUNCH_ERROR, "not run", "another candidate broke the device", cost=cost)
-        timed = self.timed
+        timed, detail = self.timed, error_detail(self.error)
         return Measurement(
-            Outcome.OK,
-            detail=error_detail(self.error),
-            samples=timed.samples,
-            estimate=timed.estimate,
-            raced=timed.raced,
-            cost=cost,
-            started=self.started,
+            Outcome.OK, "", detail, timed.samples, timed.estimate, timed.raced, cost=cost, started=self.started
         )
 
 

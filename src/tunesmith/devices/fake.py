@@ -82,7 +82,7 @@ class FakeDevice(Device):
         self._queue: list[FakePrepared] = []
         self._allocated = 0
         self._timed = 0
-        self._cursed_by = ""
+        self.cursed_by = ""
 
     @property
     def alignment(self) -> int:
@@ -137,12 +137,9 @@ class FakeDevice(Device):
 
     def enqueue(self, prepared: FakePrepared) -> None:
         """A program that broke the context brings down the next one that is not itself, wherever it is used."""
-        if self._cursed_by and self._cursed_by != prepared.module:
+        if self.cursed_by and self.cursed_by != prepared.module:
             os.kill(os.getpid(), signal.SIGSEGV)
         self._queue.append(prepared)
-
-    def curse(self, module: str) -> None:
-        self._cursed_by = module
 
     def _seconds(self, prepared: FakePrepared) -> float:
         prepared.check("time")
@@ -199,7 +196,7 @@ class FakePrepared(Prepared):
                     if harm := _HARM.get(self.fault):
                         harm(call)
         if self.fault == "break the next":
-            self._device.curse(self.module)
+            self._device.cursed_by = self.module
 
 
 def _scalars(launch: Launch) -> list[int | float]:
