@@ -49,11 +49,10 @@ class Bench:
         compilers.request(waiting.items())
         while waiting:
             compilers.pump()
-            found = {digest: compilers.compilation(digest, module) for digest, module in waiting.items()}
-            finished = {digest: made for digest, made in found.items() if made}
-            for digest in finished:
-                del waiting[digest]
-            yield from finished.values()
+            finished = [made for one in waiting.items() if (made := compilers.compilation(*one))]
+            for made in finished:
+                del waiting[made.module.digest()]
+            yield from finished
             if waiting and not finished:
                 wait_until(compilers.connections, compilers.deadline)
 

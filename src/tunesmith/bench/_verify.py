@@ -44,12 +44,19 @@ class Verifier:
         Inputs and what surrounds them must be as before; so must the elements between an output's rows; every element
         of an output must be written, and those that the reference covers must be within its bound. NaN is never right.
         """
-        with self._memory(case) as memory:
+        with self.hold(case) or HostMemory(self._device, case) as memory:
             return _judged(memory, programs, plan, case)
 
-    def hold(self, case: Case) -> None:
-        """Bring a case to the device, where it can be kept there. Raises LaunchError."""
-        self._keep(case)
+    def hold(self, case: Case) -> DeviceMemory | None:
+        """Bring a case to the device; None where its own programs cannot be had, or do not understand the case. Raises
+        LaunchError."""
+        if self._checks is None or not fits(case):
+            return None
+        if id(case) not in self._kept:
+            self._make_room(needed_bytes(case, self._device.alignment))
+            self._kept[id(case)] = DeviceMemory(self._device, self._checks, case)
+        self._kept.move_to_end(id(case))
+        return self._kept[id(case)]
 
     def inputs(self, case: Case) -> Mapping[str, Buffer]:
         """Operands of a case that lie on the device as they were first written, by name; none if it is not kept."""
@@ -65,29 +72,10 @@ class Verifier:
     def _checks(self) -> Checks | None:
         return Checks.on(self._device)
 
-    def _memory(self, case: Case) -> HostMemory:
-        return self._keep(case) or HostMemory(self._device, case)
-
-    def _keep(self, case: Case) -> DeviceMemory | None:
-        """None where the device's own programs cannot be had, or do not understand the case."""
-        if self._checks is None or not fits(case):
-            return None
-        if id(case) not in self._kept:
-            self._make_room(needed_bytes(case, self._device.alignment))
-            self._kept[id(case)] = DeviceMemory(self._device, self._checks, case)
-        self._kept.move_to_end(id(case))
-        return self._kept[id(case)]
-
     def _make_room(self, size: int) -> None:
         limit = _LARGEST_SHARE * self._device.target.global_memory_bytes
         while self._kept and sum(kept.size for kept in self._kept.values()) + size > limit:
             self._kept.popitem(last=False)[1].release()
-
-
-def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
-    """What is wrong with one plan on one case, by looking at every byte; None when all is right."""
-    with HostMemory(device, case) as memory:
-        return _judged(memory, programs, plan, case).wrong
 
 
 def _judged(memory: HostMemory, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:

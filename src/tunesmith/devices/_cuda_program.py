@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tunesmith.records import Launch, TensorMapArgument
 
-from ._base import LaunchError
 from ._cuda_arguments import Convention, Parameters, TensorMap, location, packed
-from ._cuda_driver import bindings, call, entry, refused
+from ._cuda_driver import bindings, call, dropped, entry, refused
 
 TENSOR_MAP_BYTES = 128
 
@@ -46,7 +44,7 @@ class LoadedModule:
     @staticmethod
     def of(module: Any, kernels: Mapping[str, Kernel], convention: Convention) -> LoadedModule:
         loaded = LoadedModule(kernels, convention)
-        weakref.finalize(loaded, _unload, module).atexit = False
+        weakref.finalize(loaded, dropped, "cuModuleUnload", module).atexit = False
         return loaded
 
 
@@ -88,14 +86,12 @@ class Repeated:
         self._launch = entry("cuLaunchKernelEx")
         self._arguments = (ctypes.byref(self._config), function, pointer, None)
 
-    def put(self, numbers: Sequence[tuple[int, int]]) -> None:
-        """At each place of a parameter an integer or an address."""
+    def enqueue(self, stream: int, grid: int, numbers: Iterable[tuple[int, int]] = ()) -> None:
+        """On a stream by its handle, with `grid` work-groups in x, and at each place of a parameter the integer or
+        address given."""
         words = self._parameters.words
         for place, number in numbers:
             words[place].value = number
-
-    def enqueue(self, stream: int, grid: int) -> None:
-        """On a stream by its handle, with `grid` work-groups in x."""
         self._config.grid_x = grid
         self._enqueue(stream)
 
@@ -133,11 +129,6 @@ class _MovingMap:
         if status := self._replace(self.pointer, self._next):
             raise refused("cuTensorMapReplaceAddress", status)
         self.present = address
-
-
-def _unload(module: Any) -> None:
-    with contextlib.suppress(LaunchError):
-        call("cuModuleUnload", module)
 
 
 def encoded(tensor_map: TensorMap) -> bytes:

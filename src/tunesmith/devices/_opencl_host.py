@@ -113,10 +113,8 @@ class HostPrepared(Prepared):
         """Learn where the operands lie now, unless they stay where they were."""
         if self._addresses and self._work.stays:
             return
-        found = {name: self._place(memory, address_of) for name, memory in self._memory.items()}
+        stays = self._work.stays
+        found = {name: (stays and one.address) or address_of(one) for name, one in self._memory.items()}
         if found != self._addresses:
             self._addresses = found
             self.calls = [made for blas, call in self._bind for made in blas.calls(call, found)]
-
-    def _place(self, memory: Memory, address_of: Callable[[Memory], int]) -> int:
-        return memory.address if self._work.stays and memory.address else address_of(memory)

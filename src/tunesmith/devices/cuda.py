@@ -30,7 +30,7 @@ from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
 from ._cublas import CuBlas, Use
 from ._cuda_arguments import Convention
-from ._cuda_driver import REMEDY, bindings, call
+from ._cuda_driver import REMEDY, bindings, call, dropped
 from ._cuda_program import Kernel, LoadedModule
 from ._cuda_program import Repeated as Repeated
 from ._cuda_repeated import RepeatedPlan as RepeatedPlan
@@ -84,12 +84,13 @@ class Memory:
     owned: bool
 
 
+@dataclass(eq=False)
 class CudaPrepared(Prepared):
-    def __init__(
-        self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel | Use], programs: Sequence[object]
-    ) -> None:
-        self.commands, self.kernels = commands, kernels
-        self._kept = tuple(programs)
+    """Commands ready to be enqueued; `programs` are kept as long as it is."""
+
+    commands: Sequence[Callable[[], object]]
+    kernels: Sequence[Kernel | Use]
+    programs: Sequence[object]
 
     def enqueue(self) -> None:
         for command in self.commands:
@@ -168,7 +169,7 @@ class CudaDevice(Device):
         launches = [step for step in plan.steps if isinstance(step, Launch)]
         kernels: list[Kernel | Use] = [programs[step.module].kernels[step.entry] for step in launches]
         kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
-        return CudaPrepared(commands, kernels, programs)
+        return CudaPrepared(commands, kernels, tuple(programs))
 
     def _command(self, step: Step, programs: Sequence[Any], addresses: Mapping[str, int]) -> Callable[[], object]:
         stream = int(self._stream)
@@ -184,8 +185,7 @@ class CudaDevice(Device):
 
     def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
         """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
-        repeated.put(numbers)
-        repeated.enqueue(int(self._stream), grid)
+        repeated.enqueue(int(self._stream), grid, numbers)
 
     def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
         """A plan for any stream and any memory of this device; `addresses` are the first ones."""
@@ -271,7 +271,7 @@ class Mark:
 
     def __init__(self) -> None:
         self.event = call("cuEventCreate", bindings().CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-        weakref.finalize(self, _forget, self.event).atexit = False
+        weakref.finalize(self, dropped, "cuEventDestroy", self.event).atexit = False
 
 
 @contextlib.contextmanager
@@ -290,11 +290,6 @@ def ordinal_of(address: int) -> int:
     call("cuInit", 0)
     attribute = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     return int(call("cuPointerGetAttribute", attribute, address))
-
-
-def _forget(event: Any) -> None:
-    with contextlib.suppress(LaunchError):
-        call("cuEventDestroy", event)
 
 
 class Gate:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, func, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, insert, select
 from sqlalchemy.dialects import sqlite
 
 from tunesmith.records import Cost, Measurement, Outcome, Problem
@@ -174,11 +174,11 @@ class Store:
     def begin_run(self, start: RunStart) -> str:
         """Note that a run begins; returns its id, for `record_step` and `end_run`."""
         run = uuid.uuid4().hex
-        self._event(run, "begin", start.to_json())
+        self._append(run_events, run=run, kind="begin", time=self._clock(), payload=start.to_json())
         return run
 
     def end_run(self, run: str, end: RunEnd) -> None:
-        self._event(run, "end", end.to_json())
+        self._append(run_events, run=run, kind="end", time=self._clock(), payload=end.to_json())
 
     def runs(self) -> list[Run]:
         """Every run in the order in which they began. One that was killed has no end."""
@@ -194,8 +194,7 @@ class Store:
         return list(runs.values())
 
     def record_step(self, run: str, step: StepRecord) -> None:
-        payload = {"run": run, "payload": step.to_json()}
-        self._database.write(lambda connection: connection.execute(insert(steps), [payload]))
+        self._append(steps, run=run, payload=step.to_json())
 
     def steps(self, run: str) -> list[StepRecord]:
         """The steps of a run in the order in which they were recorded."""
@@ -203,9 +202,8 @@ class Store:
         with self._database.decoding():
             return [StepRecord.from_json(row["payload"]) for row in rows]
 
-    def _event(self, run: str, kind: str, payload: str) -> None:
-        row = {"run": run, "kind": kind, "time": self._clock(), "payload": payload}
-        self._database.write(lambda connection: connection.execute(insert(run_events), [row]))
+    def _append(self, table: Table, **row: str | float) -> None:
+        self._database.write(lambda connection: connection.execute(insert(table), [row]))
 
     def _entries_with(self, column: Column[str], values: Iterable[str]) -> list[Entry]:
         """Entries whose column has one of these values, in the order of their commits."""

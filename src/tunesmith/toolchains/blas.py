@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -120,10 +121,8 @@ def _cublas() -> tuple[str, Any]:
 
 def _from_system() -> tuple[str, Any]:
     for name in CUBLAS_NAMES:
-        try:
+        with suppress(OSError):
             return name, ctypes.CDLL(name)
-        except OSError:
-            continue
     raise LookupError(f"no {' or '.join(CUBLAS_NAMES)} is installed: {CUBLAS_REMEDY}")
 
 
