@@ -6,18 +6,17 @@ import itertools
 import math
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
 
-from tunesmith.devices import Buffer, Device, LaunchError, Prepared, Program
+from tunesmith.devices import Buffer, Device, LaunchError, Prepared
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Binary, Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
+from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
 from ._arena import Arena, Arenas
 from ._cases import Cases
@@ -44,7 +43,7 @@ class Stand:
 
     def __init__(self, device: Device, policy: Policy, tell: Callable[[At], None]) -> None:
         self._device, self._policy, self._tell = device, policy, tell
-        self._programs: OrderedDict[str, Program] = OrderedDict()
+        self._load = lru_cache(_KEPT_PROGRAMS)(device.load)
         self._cases = Cases(policy.seed)
         self._arenas = Arenas(device, policy.cold)
         self._verifier = Verifier(device)
@@ -109,7 +108,7 @@ class Stand:
                 self._with_room(partial(self._verifier.hold, case))
                 self._tell(At("verifying", index))
                 reached("verifying")
-                programs = self._load(candidate.binaries)
+                programs = list(map(self._load, candidate.binaries))
                 verdict = self._with_room(partial(self._verifier.judge, programs, plan, case))
                 ledger.wrong = verdict.wrong
                 if ledger.wrong:
@@ -133,7 +132,7 @@ class Stand:
     def _taking(self, candidate: Candidate) -> Iterator[Take]:
         device, plan = self._device, candidate.bound.timed
         arena = self._with_room(partial(self._arena, candidate.problem))
-        programs = self._load(candidate.binaries)
+        programs = list(map(self._load, candidate.binaries))
         workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
         try:
             if plan.preparation.steps:
@@ -162,17 +161,6 @@ class Stand:
         read = (operand for operand in operands if operand.role != "out")
         puts = {one.name: partial(put, one) for one in read}
         return self._arenas.get(problem, operands, operation.bytes(problem), puts)
-
-    def _load(self, binaries: Sequence[Binary]) -> list[Program]:
-        return [self._program(binary) for binary in binaries]
-
-    def _program(self, binary: Binary) -> Program:
-        if binary.module not in self._programs:
-            self._programs[binary.module] = self._device.load(binary)
-            if len(self._programs) > _KEPT_PROGRAMS:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(binary.module)
-        return self._programs[binary.module]
 
 
 class Rotation:
