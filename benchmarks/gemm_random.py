@@ -31,7 +31,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tunesmith.bench import POISONS, Batch, Bench, Job, Policy, Race
+from tunesmith.bench import Batch, Bench, Job, Policy, Race
+from tunesmith.bench._poison import POISONS
 from tunesmith.devices import APIS, choose
 from tunesmith.kernels import Kernel, families
 from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured

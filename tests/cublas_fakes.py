@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
@@ -54,3 +55,8 @@ def plain(argument: object) -> object:
     """What a ctypes argument holds; for one by reference, what it refers to."""
     held = getattr(argument, "_obj", argument)
     return getattr(held, "value", held)
+
+
+def bound(blas, step, addresses, stream):
+    """What enqueues one call on a stream and on memory."""
+    return partial(blas.repeated(step, addresses), stream, addresses)

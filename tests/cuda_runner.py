@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from compiled_ahead import binary
-from tunesmith.bench._verify import Case, Wrong, verify
+from tunesmith.bench._case import Case
+from tunesmith.bench._traces import Wrong
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, Target
 from tunesmith.toolchains import TOOLCHAINS
+from verified import verify
 
 H200 = Target(
     api="CUDA",

@@ -28,8 +28,6 @@ from tunesmith.records import (
     Module,
     Plan,
     Problem,
-    TensorMapArgument,
-    WorkspaceArgument,
     Zero,
 )
 
@@ -95,9 +93,9 @@ def run_on_host(
             case Launch(entry="align" | "transpose"):
                 cuda_on_host.run_on_host(_copies(), Plan((step,)), memory, workspace)
             case Launch():
-                arguments = Parameters(
-                    list(packed(step.arguments, Convention(), _Addresses(memory, workspace), _encoded))
-                )
+                addresses = {name: array.ctypes.data for name, array in {**memory, "": workspace}.items()}
+                parameters = packed(step.arguments, Convention(), addresses, _encoded)
+                arguments = Parameters([value for value, _ in parameters])
                 grid = (ctypes.c_int * 3)(*step.grid)
                 pointer = ctypes.c_void_p(arguments.pointer)
                 wrong = library.run(grid, step.work_group[0], step.shared_bytes, together, pointer)
@@ -112,17 +110,6 @@ def _copies() -> ctypes.CDLL:
     """What copies or transposes operands that lie as they cannot be fetched."""
     with tempfile.TemporaryDirectory() as folder:
         return cuda_on_host.host_library(aligned_module(), Path(folder))
-
-
-class _Addresses:
-    def __init__(self, memory: dict[str, np.ndarray], workspace: np.ndarray) -> None:
-        self._memory, self._workspace = memory, workspace
-
-    def __call__(self, argument) -> int:
-        if isinstance(argument, WorkspaceArgument):
-            return self._workspace.ctypes.data + argument.offset
-        memory = self._memory[argument.name] if argument.name else self._workspace
-        return memory.ctypes.data + (argument.offset if isinstance(argument, TensorMapArgument) else 0)
 
 
 def _encoded(tensor_map: TensorMap) -> bytes:

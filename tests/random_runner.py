@@ -10,12 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from opencl_runner import opencl_device, programs
-from tunesmith.bench._verify import Case, verify
+from tunesmith.bench._case import Case
 from tunesmith.devices import Program
 from tunesmith.kernels import KERNELS, Kernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.random import GENERATORS, Kind, RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, Plan, Problem, ScalarArgument, Value
+from verified import verify
 
 FAMILY, OPERATION = KERNELS["OpenCLRandom"], OPERATIONS["Random"]
 SEED = 0xFEDCBA98765432EF

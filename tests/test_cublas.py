@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cublas_fakes import ADDRESSES, CONFIG, FAMILY, TRANSPOSES, FakeCuBlas, call, plain, problem
+from cublas_fakes import ADDRESSES, CONFIG, FAMILY, TRANSPOSES, FakeCuBlas, bound, call, plain, problem
 from cuda_runner import cuda_device, wrong_on_gpu
 from tunesmith.devices import LaunchError, _cublas
 from tunesmith.devices._cublas import CuBlas, gemm_arguments
@@ -72,7 +72,7 @@ def test_the_handle_is_made_once_and_follows_the_stream():
     """Strict precision is asked for; a call on another stream sets it anew, one on the same does not."""
     fake = FakeCuBlas()
     blas = CuBlas(fake)
-    first, second = (blas.call(call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
+    first, second = (bound(blas, call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
     assert fake.calls == []
     for enqueue in (first, first, second):
         enqueue()
@@ -94,14 +94,14 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     monkeypatch.setattr(_cublas, "bindings", lambda: fake_driver)
     monkeypatch.setattr(_cublas, "call", lambda name, made, stream: copies.append((name, vars(made), stream)))
     fake = FakeCuBlas()
-    CuBlas(fake).call(call(), ADDRESSES, 11)()
+    bound(CuBlas(fake), call(), ADDRESSES, 11)()
     ((name, made, stream),) = copies
     assert (name, stream) == ("cuMemcpy2DAsync", 11)
     assert (made["srcDevice"], made["srcPitch"]) == (0xC000, 8 * 4)
     assert (made["dstDevice"], made["dstPitch"]) == (0xD000, 6 * 4)
     assert (made["WidthInBytes"], made["Height"]) == (5 * 4, 7 * 3)
-    CuBlas(fake).call(call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
-    CuBlas(fake).call(call(beta=0.0), ADDRESSES, 11)()
+    bound(CuBlas(fake), call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
+    bound(CuBlas(fake), call(beta=0.0), ADDRESSES, 11)()
     assert len(copies) == 1
     repeated = CuBlas(fake).repeated(call(), ADDRESSES)
     for c in (ADDRESSES["C"], ADDRESSES["D"], 0xC800):
@@ -114,7 +114,7 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     [(7, "invalid value", False), (15, "not supported", False), (13, "execution failed", True), (99, "unknown", True)],
 )
 def test_a_refusal_is_a_launch_error(status, reason, poisoned):
-    enqueue = CuBlas(FakeCuBlas({"cublasGemmStridedBatchedEx": status})).call(call(beta=0.0), ADDRESSES, 1)
+    enqueue = bound(CuBlas(FakeCuBlas({"cublasGemmStridedBatchedEx": status})), call(beta=0.0), ADDRESSES, 1)
     with pytest.raises(LaunchError) as raised:
         enqueue()
     assert (raised.value.reason, raised.value.poisoned) == (reason, poisoned)
@@ -130,7 +130,7 @@ def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkey
 def test_calls_that_were_bound_to_different_memory_keep_apart():
     fake = FakeCuBlas()
     blas = CuBlas(fake)
-    first, second = (blas.call(call(beta=0.0), ADDRESSES | {"A": a}, 11) for a in (0xA000, 0xA800))
+    first, second = (bound(blas, call(beta=0.0), ADDRESSES | {"A": a}, 11) for a in (0xA000, 0xA800))
     for enqueue in (first, second, first):
         enqueue()
     products = [arguments for name, arguments in fake.calls if name == "cublasGemmStridedBatchedEx"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cublas_fakes import ADDRESSES, CONFIG, FAMILY, FakeCuBlas, changed, plain, problem
+from cublas_fakes import ADDRESSES, CONFIG, FAMILY, FakeCuBlas, bound, changed, plain, problem
 from cuda_runner import H200, wrong_on_gpu
 from tunesmith.devices import LaunchError
 from tunesmith.devices._cublas import CuBlas
@@ -52,7 +52,7 @@ def extended(**changes) -> LibraryCall:
 
 def test_the_extension_is_told_transposes_epilogue_bias_and_scales():
     fake = FakeLt()
-    CuBlas(None, fake).call(extended(), EXTENDED, 11)
+    bound(CuBlas(None, fake), extended(), EXTENDED, 11)
     assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [
         *((3, 1), (4, 0), (7, 6)),
         *((8, 0xE008), (17, 0xF000), (18, 0xF100)),
@@ -69,7 +69,7 @@ def test_the_extension_is_told_transposes_epilogue_bias_and_scales():
 def test_the_extension_may_use_the_plans_workspace_and_knows_how_addresses_lie():
     fake = FakeLt()
     step = extended()
-    CuBlas(None, fake).call(step, EXTENDED | {"A": 0xA010}, 11)
+    bound(CuBlas(None, fake), step, EXTENDED | {"A": 0xA010}, 11)
     assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulPreferenceSetAttribute")] == [
         *((1, 32 << 20), (5, 16), (6, 256), (7, 256), (8, 256)),
     ]
@@ -84,7 +84,7 @@ def test_the_extension_is_called_with_its_first_algorithm_on_the_stream():
     blas = CuBlas(None, fake)
     for step, c in ((extended(), 0xD000), (extended(beta=0.5, activation="none"), 0xC000)):
         fake.calls.clear()
-        blas.call(step, EXTENDED, 11)()
+        bound(blas, step, EXTENDED, 11)()
         (arguments,) = fake.said("cublasLtMatmul")
         operands = [arguments[place] for place in (3, 5, 8, 10)]
         assert operands == [0xA000, 0xB000, c, 0xD000]
@@ -98,7 +98,7 @@ def test_an_algorithm_is_chosen_once_for_a_call_and_an_alignment():
     blas = CuBlas(None, fake)
     chosen = []
     for address in (0xA000, 0xB00, 0xA010):
-        blas.call(extended(), EXTENDED | {"A": address}, 11)
+        bound(blas, extended(), EXTENDED | {"A": address}, 11)
         chosen.append(len(fake.said("cublasLtMatmulAlgoGetHeuristic")))
     assert chosen == [1, 1, 2]
 
@@ -122,7 +122,7 @@ def test_a_call_that_is_made_again_moves_to_other_memory_with_its_bias_and_scale
 
 def test_descriptors_live_as_long_as_the_call():
     fake = FakeLt()
-    enqueue = CuBlas(None, fake).call(extended(), EXTENDED, 11)
+    enqueue = bound(CuBlas(None, fake), extended(), EXTENDED, 11)
     assert sum(map(bool, fake.alive)) == 7, "a handle, an operation, four matrices and a preference"
     del enqueue
     gc.collect()
@@ -131,7 +131,7 @@ def test_descriptors_live_as_long_as_the_call():
 
 def test_a_call_that_the_extension_has_no_algorithm_for_is_a_launch_error():
     with pytest.raises(LaunchError) as raised:
-        CuBlas(None, FakeLt(found=0)).call(extended(), EXTENDED, 11)
+        bound(CuBlas(None, FakeLt(found=0)), extended(), EXTENDED, 11)
     assert (raised.value.reason, raised.value.poisoned) == ("not supported", False)
 
 

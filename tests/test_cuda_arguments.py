@@ -24,15 +24,9 @@ MAP = TensorMapArgument("A", "float32", (3, 44, 36), (2112, 48, 1), (1, 16, 64))
 
 
 def bytes_of(*arguments, **convention):
-    places = {"A": 0x1000, "D": 0x2000}
-    return list(
-        packed(
-            arguments,
-            Convention.of(Configuration(convention)),
-            lambda one: 0x9000 + one.offset if isinstance(one, WorkspaceArgument) else places[one.name],
-            lambda encoded: repr(encoded).encode(),
-        )
-    )
+    addresses = {"A": 0x1000, "D": 0x2000, "": 0x9000}
+    kind = Convention.of(Configuration(convention))
+    return [value for value, _ in packed(arguments, kind, addresses, lambda encoded: repr(encoded).encode())]
 
 
 def test_a_scalar_has_the_bytes_of_its_type():

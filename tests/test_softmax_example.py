@@ -14,11 +14,13 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from opencl_runner import opencl_device, programs
-from tunesmith.bench._verify import Case, Wrong, verify
+from tunesmith.bench._case import Case
+from tunesmith.bench._traces import Wrong
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Launch, Problem, ProblemType
 from tunesmith.session.tune import tune
+from verified import verify
 
 SIZES = ((1, 1), (3, 64), (5, 333), (7, 1000), (2, 5000))
 VALUES = (

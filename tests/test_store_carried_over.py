@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from test_store import TARGET, timed
+from test_store import TARGET, found, timed
 from tunesmith.records import Configuration, Cost, Measurement, Problem, ProblemType, Solution
 from tunesmith.store import Entry, Renewed, Store, confirm_round, measurement_key
 
@@ -50,8 +50,8 @@ def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store: Stor
     assert store.carry_over(renewal(old)) == 4
     (new,) = renewal(old).values()
     for entry in old:
-        assert store.find([new.key], entry.round) == {new.key: timed(2.0)}
-        assert store.find([entry.key], entry.round) == {entry.key: spent}
+        assert found(store, [new.key], entry.round) == {new.key: timed(2.0)}
+        assert found(store, [entry.key], entry.round) == {entry.key: spent}
     assert store.cost() == Cost(4.0, 8.0, 12.0)
     copies = [entry for entry in store.entries() if entry.key == new.key]
     assert {(entry.problem, entry.solution) for entry in copies} == {(new.problem, new.solution)}
@@ -71,7 +71,7 @@ def test_what_was_measured_under_todays_key_stays(store: Store):
     new = of_custom(today(formerly(64)), "full", timed(1.0))
     store.commit([old, new])
     assert store.carry_over(renewal([old])) == 0
-    assert store.find([new.key], "full") == {new.key: timed(1.0)}
+    assert found(store, [new.key], "full") == {new.key: timed(1.0)}
 
 
 def test_a_round_of_finalists_is_carried_over_under_the_name_that_their_new_keys_make(store: Store):
@@ -82,5 +82,5 @@ def test_a_round_of_finalists_is_carried_over_under_the_name_that_their_new_keys
     assert store.carry_over(renewal(old[:1])) == 0
     assert store.carry_over(renewal(old)) == 2
     new = [renewal(old)[key].key for key in keys]
-    found = store.find(new, confirm_round(new))
-    assert [found[key] for key in new] == [timed(1.0), timed(2.0)]
+    copies = found(store, new, confirm_round(new))
+    assert [copies[key] for key in new] == [timed(1.0), timed(2.0)]

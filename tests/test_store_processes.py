@@ -70,7 +70,7 @@ def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_no
             commit = pool.submit(store.commit, [entry("a", 1.0)])
             with pytest.raises(TimeoutError):
                 commit.result(timeout=0.3)
-            assert store.find(["a"], "screen") == {}
+            assert store.rounds(["a"]) == {"a": {}}
             process.stdin.write("let go\n")
             process.stdin.flush()
             assert commit.result() == 1

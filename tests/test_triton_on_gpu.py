@@ -12,10 +12,11 @@ import pytest
 from compiled_ahead import ahead, binary
 from cuda_runner import configuration, cuda_device, toolchain
 from cuda_streams import repeats_beside, running
-from tunesmith.bench._verify import Case, verify
+from tunesmith.bench._case import Case
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target
+from verified import verify
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("compilers")]
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench._verify import Case as Verified
-from tunesmith.bench._verify import verify
+from tunesmith.bench._case import Case as Verified
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
 from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
+from verified import verify
 from wgmma_cases import CASES, DIRECT, FAMILY, LAYOUTS, config, kind, problem
 
 BIG = [

@@ -4,12 +4,10 @@ from ._bench import Bench
 from ._compilers import Compilation
 from ._events import Compiled, Dispatched, Event, Measured, WorkerLost
 from ._job import Batch, Job, Policy, Race
-from ._poison import POISONS
 from ._process import Spawner, connect_to_parent
 from .statistics import Drift, drift, median_interval, over_rounds, paired_log_ratio
 
 __all__ = [
-    "POISONS",
     "Batch",
     "Bench",
     "Compilation",

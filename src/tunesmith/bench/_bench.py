@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tunesmith.devices import environment
 from tunesmith.records import Measurement, Module, Target
@@ -50,11 +49,10 @@ class Bench:
         compilers.request(waiting.items())
         while waiting:
             compilers.pump()
-            found = {digest: compilers.compilation(digest, module) for digest, module in waiting.items()}
-            finished = {digest: made for digest, made in found.items() if made}
-            for digest in finished:
-                del waiting[digest]
-            yield from finished.values()
+            finished = [made for one in waiting.items() if (made := compilers.compilation(*one))]
+            for made in finished:
+                del waiting[made.module.digest()]
+            yield from finished
             if waiting and not finished:
                 wait_until(compilers.connections, compilers.deadline)
 
@@ -105,9 +103,7 @@ class Bench:
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _trials(self, jobs: Sequence[Job]) -> list[Trial | Measurement]:

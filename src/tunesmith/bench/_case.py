@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tunesmith.problems import Array, Expected
 from tunesmith.records import Operand
 
-from ._poison import Bytes
-from ._regions import Region, given, unwritten
+from ._poison import Bytes, around_pattern, filled, output_pattern
+from ._regions import Region, padding_mask
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,20 @@ class Case:
         return {operand.name: self._images[regions[operand.name]] for operand in self.inputs_only}
 
     def content(self, operand: Operand) -> Bytes:
-        """The storage of what is read, with poison between its rows."""
-        return given(operand, self.inputs[operand.name])
+        """The storage of what is read. Elements between its rows are NaN: they belong to nobody, so no result may
+        depend on them."""
+        content = np.ascontiguousarray(self.inputs[operand.name]).view(np.uint8)
+        padding = padding_mask(operand)
+        if padding is not None:
+            content = content.copy()
+            content.reshape(len(padding), -1)[padding] = around_pattern(operand.dtype)
+        return content
 
     def before(self, operand: Operand, region: Region, poison: int) -> Bytes:
         """An output's storage before a run: the poison, or for one that is read too its content."""
-        return unwritten(region, poison) if operand.role == "out" else self.content(operand)
+        if operand.role != "out":
+            return self.content(operand)
+        return filled(output_pattern(operand.dtype, poison), region.size)
 
     def compared(self) -> list[tuple[Operand, Expected]]:
         """The outputs whose elements have a reference."""

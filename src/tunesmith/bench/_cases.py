@@ -34,7 +34,7 @@ class Cases:
         key = problem.to_json()
         if key not in self._kept:
             coming = self._coming.pop(key, None)
-            case = coming.result() if coming else self._made(problem, key)
+            case = coming.result() if coming else self._made(problem)
             self._make_room(case.size)
             self._kept[key] = case
         self._kept.move_to_end(key)
@@ -50,7 +50,7 @@ class Cases:
             return
         for coming in self._coming.values():
             coming.cancel()
-        self._coming = {key: self._threads.submit(self._made, problem, key) for key, problem in missing.items()}
+        self._coming = {key: self._threads.submit(self._made, problem) for key, problem in missing.items()}
 
     def kept(self, problem: Problem) -> Case | None:
         """The case if it is at hand."""
@@ -61,15 +61,12 @@ class Cases:
         key = problem.to_json()
         if key in self._kept:
             return self._kept[key].inputs
-        return OPERATIONS[problem.type.operation].inputs(problem, self._random(key))
+        number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
+        return OPERATIONS[problem.type.operation].inputs(problem, np.random.default_rng([self._seed, number]))
 
-    def _made(self, problem: Problem, key: str) -> Case:
-        operation = OPERATIONS[problem.type.operation]
-        inputs = operation.inputs(problem, self._random(key))
+    def _made(self, problem: Problem) -> Case:
+        operation, inputs = OPERATIONS[problem.type.operation], self.inputs(problem)
         return Case(operation.operands(problem), inputs, operation.reference(problem, inputs))
-
-    def _random(self, key: str) -> np.random.Generator:
-        return np.random.default_rng([self._seed, int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")])
 
     def _make_room(self, size: int) -> None:
         limit = _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -41,7 +41,7 @@ class _Task:
     built: Built | None = None
     failure: Measurement | None = None
     tried: int = 0
-    charged: bool = False
+    uncharged: float = 0.0
     found: bool = False
 
 
@@ -107,8 +107,10 @@ class Compilers:
 
     def hand_out(self) -> None:
         """Give what waits to the processes that have nothing to do."""
-        while self._queue and (free := self._free_seat(self._queue[0])):
-            self._give(free, self._queue.popleft())
+        while self._queue and (seat := self._free_seat(self._queue[0])):
+            allowed = self._policy.compile_timeout_seconds if seat.started else _STARTING_SECONDS
+            seat.task, seat.deadline = self._queue.popleft(), time.monotonic() + allowed
+            seat.child.send(seat.task.request)
 
     def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
         """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
@@ -126,11 +128,10 @@ class Compilers:
         """Seconds that building the job took, as far as no other job has been charged for it."""
         keys = [digest for digest, _ in job.modules]
         keys += [job.probe_key] if self._target.shares_the_host else []
-        tasks = [self._tasks[key] for key in keys if key in self._tasks]
-        due = [task for task in tasks if not task.charged and task.built]
-        for task in due:
-            task.charged = True
-        return sum(task.built.seconds for task in due if task.built)
+        seconds = 0.0
+        for task in (self._tasks[key] for key in keys if key in self._tasks):
+            seconds, task.uncharged = seconds + task.uncharged, 0.0
+        return seconds
 
     def close(self) -> None:
         for seat in self._seats:
@@ -164,11 +165,6 @@ class Compilers:
         seat.child.send(Start(self._target, self._policy))
         self._seats.append(seat)
         return seat
-
-    def _give(self, seat: _Seat, task: _Task) -> None:
-        allowed = self._policy.compile_timeout_seconds if seat.started else _STARTING_SECONDS
-        seat.task, seat.deadline = task, time.monotonic() + allowed
-        seat.child.send(task.request)
 
     def _leave(self, seat: _Seat, patience: float = 0.0) -> str:
         self._seats.remove(seat)
@@ -218,7 +214,7 @@ class Compilers:
             self._settle(task, Built(0.0, None, CRASHED, words), Outcome.COMPILE_ERROR)
 
     def _settle(self, task: _Task, built: Built, failed: Outcome) -> None:
-        task.built = built
+        task.built, task.uncharged = built, built.seconds
         task.failure = Measurement(failed, built.reason, built.detail) if built.reason else None
         waiting = sum(other.built is None for other in self._tasks.values())
         self._observe(Compiled(task.key, built.seconds, built.reason, waiting))

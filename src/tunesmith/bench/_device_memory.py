@@ -9,8 +9,9 @@ before every use, so that nobody is judged by what another wrote, and after it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,10 @@ from tunesmith.records import Launch, Operand, Plan, Step, Zero
 
 from ._case import Case
 from ._checks import FLAGS, SUMS, Checks, bound, places, readable, value
+from ._host_memory import HostMemory
 from ._poison import Bytes, itemsize, output_pattern
-from ._regions import WORD, WORKSPACE, Region, garbage, storage_region, workspace_region
-from ._traces import Left, Seen, Traces, Wrong, indices, not_zeroed, touched
+from ._regions import WORD, Region, storage_region
+from ._traces import Traces, Wrong, indices
 
 _FLAGS_EACH = 4
 """Of an output: surroundings changed, an element not written, one between rows written, a value beyond its bound."""
@@ -35,15 +37,6 @@ class Clean(Traces):
 
     sums: tuple[float, float]
 
-    def trespass(self) -> None:
-        return None
-
-    def untouched(self, operand: Operand) -> None:
-        return None
-
-    def wrong_value(self) -> None:
-        return None
-
     def squares(self) -> tuple[float, float]:
         return self.sums
 
@@ -53,24 +46,22 @@ def fits(case: Case) -> bool:
     return all(readable(operand, case.expected.get(operand.name)) for operand in case.outputs)
 
 
-class DeviceMemory:
-    """A case in device memory. Use it as a context manager for each candidate; `release` gives it all back."""
+class DeviceMemory(HostMemory):
+    """A case that stays there. Use it as a context manager for each candidate; `release` gives it all back."""
 
     def __init__(self, device: Device, checks: Checks, case: Case) -> None:
-        self.case = case
-        self._device, self._checks = device, checks
-        self._regions = {operand.name: storage_region(operand, device.alignment) for operand in case.operands}
+        super().__init__(device, case)
+        self._checks = checks
         self._lengths = _lengths(case, self._regions)
         self._fixed = [name for name in self._lengths if name not in {operand.name for operand in case.outputs}]
+        self._flag_bytes = _FLAG_BYTES * (_FLAGS_EACH * len(case.outputs) + 1)
         self._slots = max(len(self._fixed), 2 * len(case.outputs))
-        self._buffers: dict[str, Buffer] = {}
-        self._workspace: Region | None = None
         self._ready: dict[tuple[str, int], Prepared] = {}
         self._hashing: Prepared | None = None
         try:
             for name, length in self._lengths.items():
                 self._buffers[name] = device.allocate(length)
-            self._buffers[FLAGS] = device.allocate(_FLAG_BYTES * self._flag_count)
+            self._buffers[FLAGS] = device.allocate(self._flag_bytes)
             self._buffers[SUMS] = device.allocate(_SUM_BYTES * self._slots * checks.groups)
             self._fill()
         except BaseException:
@@ -90,10 +81,9 @@ class DeviceMemory:
     def release(self) -> None:
         self._ready.clear()
         self._hashing = None
-        self._device.release(*self._buffers.values())
-        self._buffers.clear()
+        super().release()
 
-    def __enter__(self) -> DeviceMemory:
+    def __enter__(self) -> Self:
         if not np.array_equal(self._digests(), self._wanted):
             self._fill()
         return self
@@ -102,35 +92,24 @@ class DeviceMemory:
         pass
 
     def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> Traces:
-        device = self._device
-        self._provide(plan.workspace_bytes)
-        self._prepared("before", poison).enqueue()
+        if self._provide(plan.workspace_bytes):
+            self._ready.clear()
+        self._prepared(self._before, poison).enqueue()
         for operand in self.case.outputs:
             if operand.role == "inout":
                 pristine = self._buffers[_pristine(operand)]
-                device.copy(pristine, self._buffers[operand.name], self._lengths[operand.name])
-        parts = {name: self._storage(region) for name, region in self._regions.items()}
-        workspace = self._storage(self._workspace) if self._workspace else None
-        device.prepare(plan.from_scratch, programs, parts, workspace).enqueue()
-        self._prepared("after", poison).enqueue()
-        if self._flags().any():
-            return Seen(self.case, poison, self._fetched(poison))
-        return Clean(self._sums_of_squares())
-
-    def not_zeroed(self, plan: Plan) -> Wrong | None:
-        if not plan.zeroed or not self._workspace:
-            return None
-        return not_zeroed(self._device.read(self._buffers[WORKSPACE], plan.zeroed, self._workspace.start))
+                self._device.copy(pristine, self._buffers[operand.name], self._lengths[operand.name])
+        self._carry_out(programs, plan)
+        self._prepared(self._after, poison).enqueue()
+        is_flagged = self._device.read(self._buffers[FLAGS], self._flag_bytes).any()
+        return self._seen(poison) if is_flagged else Clean(self._sums_of_squares())
 
     def modified_input(self) -> Wrong | None:
-        """What no run may have touched: the inputs and what surrounds them, and all else that is kept."""
+        """As there, and of all else that is kept."""
         changed = self._digests() != self._wanted
         names = [name for name, is_changed in zip(self._fixed, changed, strict=True) if is_changed]
-        for operand in self.case.inputs_only:
-            if operand.name in names:
-                image = self.case.images(self._regions)[operand.name]
-                if wrong := touched(operand, self._left(self._regions[operand.name], image)):
-                    return wrong
+        if wrong := self._touched(operand for operand in self.case.inputs_only if operand.name in names):
+            return wrong
         return Wrong("wrote outside the output", f"into memory that is none of its: {names[0]}") if names else None
 
     def _fill(self) -> None:
@@ -154,28 +133,15 @@ class DeviceMemory:
                 device.write(kept[bound(operand)], _bytes(expected.bound))
         self._wanted = self._digests()
 
-    def _provide(self, workspace_bytes: int) -> None:
-        """Memory for a workspace of that size; that of the last candidate if it was as large."""
-        region = workspace_region(workspace_bytes, self._device.alignment) if workspace_bytes else None
-        if region == self._workspace:
-            return
-        self._ready.clear()
-        if self._workspace:
-            self._workspace = None
-            self._device.release(self._buffers.pop(WORKSPACE))
-        if region:
-            self._buffers[WORKSPACE] = self._device.allocate(region.length)
-            self._workspace = region
-
-    def _prepared(self, when: str, poison: int) -> Prepared:
-        key = (when, poison)
+    def _prepared(self, steps: Callable[[int], Iterable[Step]], poison: int) -> Prepared:
+        """Steps before a run or after it, bound once as long as the workspace stays."""
+        key = (steps.__name__, poison)
         if key not in self._ready:
-            steps = self._before(poison) if when == "before" else self._after(poison)
-            self._ready[key] = self._bound(steps)
+            self._ready[key] = self._bound(steps(poison))
         return self._ready[key]
 
     def _before(self, poison: int) -> Iterable[Step]:
-        yield Zero(FLAGS, 0, _FLAG_BYTES * self._flag_count)
+        yield Zero(FLAGS, 0, self._flag_bytes)
         for operand in self.case.outputs:
             if operand.role == "out":
                 region = self._regions[operand.name]
@@ -199,13 +165,6 @@ class DeviceMemory:
     def _bound(self, steps: Iterable[Step]) -> Prepared:
         return self._device.prepare(Plan(tuple(steps)), [self._checks.program], self._buffers, None)
 
-    @property
-    def _flag_count(self) -> int:
-        return _FLAGS_EACH * len(self.case.outputs) + 1
-
-    def _flags(self) -> NDArray[np.uint32]:
-        return self._device.read(self._buffers[FLAGS], _FLAG_BYTES * self._flag_count).view(np.uint32)
-
     def _sums(self) -> Bytes:
         return self._device.read(self._buffers[SUMS], _SUM_BYTES * self._slots * self._checks.groups)
 
@@ -224,21 +183,6 @@ class DeviceMemory:
         self._hashing.enqueue()
         by_slot = self._sums().view(np.uint64).reshape(self._slots, -1)
         return np.asarray(by_slot.sum(axis=1, dtype=np.uint64)[: len(self._fixed)])
-
-    def _fetched(self, poison: int) -> dict[str, Left]:
-        left = {}
-        for operand in self.case.outputs:
-            region = self._regions[operand.name]
-            left[operand.name] = self._left(region, region.image(self.case.before(operand, region, poison)))
-        if self._workspace:
-            left[WORKSPACE] = self._left(self._workspace, self._workspace.image(garbage(self._workspace)))
-        return left
-
-    def _left(self, region: Region, image: Bytes) -> Left:
-        return Left(region, image, self._device.read(self._buffers[region.name], region.length))
-
-    def _storage(self, region: Region) -> Buffer:
-        return self._device.view(self._buffers[region.name], region.start, max(region.size, 1))
 
 
 def needed_bytes(case: Case, alignment: int) -> int:

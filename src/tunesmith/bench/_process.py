@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -126,6 +126,13 @@ def connect_to_parent(arguments: list[str]) -> Connection:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.Thread(target=_die_with, args=(life,), daemon=True).start()
     return Connection(connection)
+
+
+def requests(connection: Connection) -> Iterator[Any]:
+    """What the parent sends a child, until the parent is gone."""
+    with suppress(EOFError):
+        while True:
+            yield connection.recv()
 
 
 def _die_with(life: int) -> None:

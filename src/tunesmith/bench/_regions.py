@@ -8,10 +8,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.problems import Array
 from tunesmith.records import Operand
 
-from ._poison import Bytes, around_pattern, filled, itemsize, output_pattern
+from ._poison import Bytes, around_pattern, filled, itemsize
 
 _NARROWEST_GUARD, _WIDEST_GUARD = 512 * 1024, 1024 * 1024
 WORD = 8
@@ -64,26 +63,6 @@ def storage_region(operand: Operand, alignment: int) -> Region:
 
 def workspace_region(size: int, alignment: int) -> Region:
     return Region.of(WORKSPACE, _GARBAGE, size, alignment)
-
-
-def unwritten(region: Region, poison: int) -> Bytes:
-    """An output's storage before a run."""
-    return filled(output_pattern(region.dtype, poison), region.size)
-
-
-def garbage(region: Region) -> Bytes:
-    """A workspace's content before a run: what surrounds it."""
-    return filled(region.around, region.size)
-
-
-def given(operand: Operand, storage: Array) -> Bytes:
-    """An input's content. Elements between its rows are NaN: they belong to nobody, so no result may depend on them."""
-    content = np.ascontiguousarray(storage).view(np.uint8)
-    padding = padding_mask(operand)
-    if padding is not None:
-        content = content.copy()
-        content.reshape(len(padding), -1)[padding] = around_pattern(operand.dtype)
-    return content
 
 
 def is_padded(operand: Operand) -> bool:

@@ -6,18 +6,17 @@ import itertools
 import math
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
 
-from tunesmith.devices import Buffer, Device, LaunchError, Prepared, Program
+from tunesmith.devices import Buffer, Device, LaunchError, Prepared
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Binary, Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
+from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
 from ._arena import Arena, Arenas
 from ._cases import Cases
@@ -28,7 +27,6 @@ from ._timing import Take, Timed, interleave, time_plan
 from ._traces import Wrong
 from ._verify import Verifier
 from .faults import reached
-from .statistics import median_interval
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
 """Seconds: some hundred times the resolution of the events of the two kinds."""
@@ -45,7 +43,7 @@ class Stand:
 
     def __init__(self, device: Device, policy: Policy, tell: Callable[[At], None]) -> None:
         self._device, self._policy, self._tell = device, policy, tell
-        self._programs: OrderedDict[str, Program] = OrderedDict()
+        self._load = lru_cache(_KEPT_PROGRAMS)(device.load)
         self._cases = Cases(policy.seed)
         self._arenas = Arenas(device, policy.cold)
         self._verifier = Verifier(device)
@@ -96,7 +94,7 @@ class Stand:
         if blocks is None:
             return now
         for index, samples in zip(indices, blocks, strict=True):
-            ledgers[index].timed = Timed(samples, median_interval(samples), raced=False)
+            ledgers[index].timed = Timed(samples)
             ledgers[index].spent["timing"] += (time.perf_counter() - began) / len(indices)
         return None
 
@@ -110,7 +108,7 @@ class Stand:
                 self._with_room(partial(self._verifier.hold, case))
                 self._tell(At("verifying", index))
                 reached("verifying")
-                programs = self._load(candidate.binaries)
+                programs = list(map(self._load, candidate.binaries))
                 verdict = self._with_room(partial(self._verifier.judge, programs, plan, case))
                 ledger.wrong = verdict.wrong
                 if ledger.wrong:
@@ -134,7 +132,7 @@ class Stand:
     def _taking(self, candidate: Candidate) -> Iterator[Take]:
         device, plan = self._device, candidate.bound.timed
         arena = self._with_room(partial(self._arena, candidate.problem))
-        programs = self._load(candidate.binaries)
+        programs = list(map(self._load, candidate.binaries))
         workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
         try:
             if plan.preparation.steps:
@@ -163,17 +161,6 @@ class Stand:
         read = (operand for operand in operands if operand.role != "out")
         puts = {one.name: partial(put, one) for one in read}
         return self._arenas.get(problem, operands, operation.bytes(problem), puts)
-
-    def _load(self, binaries: Sequence[Binary]) -> list[Program]:
-        return [self._program(binary) for binary in binaries]
-
-    def _program(self, binary: Binary) -> Program:
-        if binary.module not in self._programs:
-            self._programs[binary.module] = self._device.load(binary)
-            if len(self._programs) > _KEPT_PROGRAMS:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(binary.module)
-        return self._programs[binary.module]
 
 
 class Rotation:
@@ -213,7 +200,7 @@ class _Ledger:
             self.spent[what] += time.perf_counter() - began
 
     def measurement(self) -> Measurement:
-        cost = Cost(verify=self.spent["verify"], timing=self.spent["timing"])
+        cost = Cost(**self.spent)
         if self.failure:
             return Measurement(launch_outcome(self.failure[0]), *self.failure, cost=cost, started=self.started)
         if self.wrong:
@@ -221,15 +208,9 @@ class _Ledger:
             return Measurement(Outcome.WRONG_RESULT, wrong.reason, wrong.detail, cost=cost, started=self.started)
         if self.timed is None:
             return Measurement(Outcome.LAUNCH_ERROR, "not run", "another candidate broke the device", cost=cost)
-        timed = self.timed
+        timed, detail = self.timed, error_detail(self.error)
         return Measurement(
-            Outcome.OK,
-            detail=error_detail(self.error),
-            samples=timed.samples,
-            estimate=timed.estimate,
-            raced=timed.raced,
-            cost=cost,
-            started=self.started,
+            Outcome.OK, "", detail, timed.samples, timed.estimate, timed.raced, cost=cost, started=self.started
         )
 
 

@@ -31,8 +31,11 @@ class Timed:
     """Samples in seconds with what they say; `raced` when they were cut short for being provably slower."""
 
     samples: tuple[float, ...]
-    estimate: Estimate
-    raced: bool
+    raced: bool = False
+
+    @property
+    def estimate(self) -> Estimate:
+        return median_interval(self.samples)
 
 
 class _Stopwatch:
@@ -60,7 +63,7 @@ def time_plan(take: Take, policy: Policy, race_above: float, clock: Clock) -> Ti
     """
     warm = warm_up(take, policy, clock)
     if len(warm) > 1 and min(warm) > HOPELESS * race_above:
-        return Timed(tuple(warm), median_interval(warm), raced=True)
+        return Timed(tuple(warm), raced=True)
     watch = _Stopwatch(clock)
     samples: list[float] = []
     ordered: list[float] = []
@@ -70,10 +73,10 @@ def time_plan(take: Take, policy: Policy, race_above: float, clock: Clock) -> Ti
         if len(samples) < max(policy.minimum_samples, SMALLEST_COUNT):
             continue
         if ordered[interval_rank(len(ordered)) - 1] > race_above:
-            return Timed(tuple(samples), median_interval(ordered), raced=True)
+            return Timed(tuple(samples), raced=True)
         if watch.spent > policy.sampling_seconds or relative_half_width(median_interval(ordered)) <= policy.noise:
             break
-    return Timed(tuple(samples), median_interval(ordered), raced=False)
+    return Timed(tuple(samples))
 
 
 def warm_up(take: Take, policy: Policy, clock: Clock) -> list[float]:

@@ -49,19 +49,19 @@ def not_zeroed(left: Bytes) -> Wrong | None:
 
 
 class Traces(ABC):
-    """One run's outputs and workspace, as it left them."""
+    """One run's outputs and workspace, as it left them; nothing is wrong with them unless a subclass sees it."""
 
-    @abstractmethod
     def trespass(self) -> Wrong | None:
         """What was written that belongs to nobody."""
+        return None
 
-    @abstractmethod
     def untouched(self, operand: Operand) -> NDArray[np.bool_] | None:
         """For each element of an output whether it still holds this run's poison; None when none does."""
+        return None
 
-    @abstractmethod
     def wrong_value(self) -> Wrong | None:
         """The first element beyond its bound; NaN is never within."""
+        return None
 
     @abstractmethod
     def squares(self) -> tuple[float, float]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from tunesmith.devices import Buffer, Device, Program
 from tunesmith.records import Plan
@@ -31,19 +29,6 @@ class Verdict:
     error: float | None = None
 
 
-class Memory(Protocol):
-    """Guarded device memory of a case. Two ways: `HostMemory` looks at bytes, `DeviceMemory` lets the device look."""
-
-    def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> Traces:
-        """Carry the plan out once, outputs and workspace holding what they held before no other run. LaunchError."""
-
-    def not_zeroed(self, plan: Plan) -> Wrong | None:
-        """What the last run should have zeroed again for the next one."""
-
-    def modified_input(self) -> Wrong | None:
-        """What was changed of what no run may change."""
-
-
 class Verifier:
     """Verifies plans on one device, and keeps there what the next candidate of a problem needs."""
 
@@ -59,12 +44,19 @@ class Verifier:
         Inputs and what surrounds them must be as before; so must the elements between an output's rows; every element
         of an output must be written, and those that the reference covers must be within its bound. NaN is never right.
         """
-        with self._memory(case) as memory:
+        with self.hold(case) or HostMemory(self._device, case) as memory:
             return _judged(memory, programs, plan, case)
 
-    def hold(self, case: Case) -> None:
-        """Bring a case to the device, where it can be kept there. Raises LaunchError."""
-        self._keep(case)
+    def hold(self, case: Case) -> DeviceMemory | None:
+        """Bring a case to the device; None where its own programs cannot be had, or do not understand the case. Raises
+        LaunchError."""
+        if self._checks is None or not fits(case):
+            return None
+        if id(case) not in self._kept:
+            self._make_room(needed_bytes(case, self._device.alignment))
+            self._kept[id(case)] = DeviceMemory(self._device, self._checks, case)
+        self._kept.move_to_end(id(case))
+        return self._kept[id(case)]
 
     def inputs(self, case: Case) -> Mapping[str, Buffer]:
         """Operands of a case that lie on the device as they were first written, by name; none if it is not kept."""
@@ -80,32 +72,13 @@ class Verifier:
     def _checks(self) -> Checks | None:
         return Checks.on(self._device)
 
-    def _memory(self, case: Case) -> AbstractContextManager[Memory]:
-        return self._keep(case) or HostMemory(self._device, case)
-
-    def _keep(self, case: Case) -> DeviceMemory | None:
-        """None where the device's own programs cannot be had, or do not understand the case."""
-        if self._checks is None or not fits(case):
-            return None
-        if id(case) not in self._kept:
-            self._make_room(needed_bytes(case, self._device.alignment))
-            self._kept[id(case)] = DeviceMemory(self._device, self._checks, case)
-        self._kept.move_to_end(id(case))
-        return self._kept[id(case)]
-
     def _make_room(self, size: int) -> None:
         limit = _LARGEST_SHARE * self._device.target.global_memory_bytes
         while self._kept and sum(kept.size for kept in self._kept.values()) + size > limit:
             self._kept.popitem(last=False)[1].release()
 
 
-def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
-    """What is wrong with one plan on one case, by looking at every byte; None when all is right."""
-    with HostMemory(device, case) as memory:
-        return _judged(memory, programs, plan, case).wrong
-
-
-def _judged(memory: Memory, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
+def _judged(memory: HostMemory, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
     runs: list[Traces] = []
     for poison in POISONS:
         runs.append(memory.run(programs, plan, poison))

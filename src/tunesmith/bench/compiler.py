@@ -16,7 +16,7 @@ from tunesmith.toolchains import TOOLCHAINS, CompileError
 from . import faults
 from ._messages import Built, Probe, Ready
 from ._poison import itemsize
-from ._process import connect_to_parent
+from ._process import connect_to_parent, requests
 
 
 def main(arguments: list[str]) -> None:
@@ -24,11 +24,7 @@ def main(arguments: list[str]) -> None:
     faults.play("compiler")
     builder = _Builder(connection.recv().target)
     connection.send(Ready())
-    while True:
-        try:
-            request = connection.recv()
-        except EOFError:
-            return
+    for request in requests(connection):
         connection.send(builder.answer(request))
 
 

@@ -10,7 +10,7 @@ from tunesmith.records import UserError
 
 from . import faults
 from ._messages import Done, Interleave, Measure, Start
-from ._process import connect_to_parent
+from ._process import connect_to_parent, requests
 from ._stand import Stand
 
 
@@ -35,11 +35,7 @@ def _opened(start: Start, connection: Connection) -> Device | None:
 
 
 def _serve(stand: Stand, connection: Connection) -> None:
-    while True:
-        try:
-            request = connection.recv()
-        except EOFError:
-            return
+    for request in requests(connection):
         done = _answer(stand, request)
         faults.reached("reporting")
         connection.send(done)

@@ -77,7 +77,6 @@ class Device(ABC):
         It comes after what was enqueued, as what is enqueued next comes after it. The two places do not overlap.
         """
 
-    @abstractmethod
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
         """Use a contiguous host array as a buffer without a copy, where the device shares the host's memory.
 
@@ -85,6 +84,7 @@ class Device(ABC):
         pointers to vectors). What the device wrote is in the array once the buffer is released. None where it cannot
         be done; a read-only array gives a buffer that must not be written.
         """
+        return None
 
     @abstractmethod
     def load(self, binary: Binary) -> Program:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from tunesmith.records import LibraryCall
 
 from ._base import LaunchError
 from ._cublas_lt import CuBlasLt
-from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, failure, sums_of
+from ._cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
 from ._cuda_driver import bindings, call
 from ._gemm_call import GemmCall
 
@@ -59,10 +58,6 @@ class CuBlas:
         except OSError as error:
             raise LaunchError("no library", str(error)) from error
 
-    def call(self, step: LibraryCall, addresses: Addresses, stream: Any) -> Callable[[], None]:
-        """What enqueues one call on a stream."""
-        return partial(self.repeated(step, addresses), int(stream), addresses)
-
     def repeated(self, step: LibraryCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
         """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
         arguments are made now, and of those only addresses change."""
@@ -96,14 +91,11 @@ class CuBlas:
         """To another stream."""
         if self._handle is None:
             handle = ctypes.c_void_p()
-            self._checked("cublasCreate_v2", ctypes.byref(handle))
-            self._checked("cublasSetMathMode", handle, ctypes.c_int(STRICT_MATH))
+            checked(self._library, "cublasCreate_v2", ctypes.byref(handle))
+            checked(self._library, "cublasSetMathMode", handle, ctypes.c_int(STRICT_MATH))
             self._handle = handle
-        self._checked("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+        checked(self._library, "cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
         self._stream = stream
-
-    def _checked(self, function: str, *arguments: Any) -> None:
-        checked(self._library, function, *arguments)
 
 
 def is_extended(step: GemmCall) -> bool:
@@ -131,7 +123,7 @@ def gemm_arguments(step: GemmCall, pointers: Mapping[str, ctypes.c_void_p]) -> t
         return ctypes.byref(scalar(int(value) if scalar is ctypes.c_int else value))
 
     arguments = [
-        *(ctypes.c_int(OPERATIONS[transposed]) for transposed in (step.transpose_a, step.transpose_b)),
+        *(ctypes.c_int(transposed) for transposed in (step.transpose_a, step.transpose_b)),
         *(ctypes.c_int(extent) for extent in (step.m, step.n, step.k)),
         number(step.alpha),
         *matrix("A", step.lda, step.stride_a),

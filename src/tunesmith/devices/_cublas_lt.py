@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._base import NOT_SUPPORTED, LaunchError
-from ._cublas_names import DATA_TYPES, OPERATIONS, Addresses, checked, failure, sums_of
+from ._cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
 from ._gemm_call import GemmCall
 
 _TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _POINTERS = 3, 4, 7, {"Bias": 8, "ScaleA": 17, "ScaleB": 18}
@@ -95,8 +95,12 @@ class _Descriptors:
         self._library, self._workspace = library, step.workspace_bytes
         compute, scalar = sums_of(step)
         self.operation = self._made("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
-        for attribute, value in _attributes(step):
-            self._set("MatmulDesc", self.operation, attribute, value)
+        for attribute, value in (
+            (_TRANSPOSE_A, step.transpose_a),
+            (_TRANSPOSE_B, step.transpose_b),
+            (_EPILOGUE, _EPILOGUES[step.activation, step.bias]),
+        ):
+            self._set("MatmulDesc", self.operation, attribute, ctypes.c_int32(value))
         self._present = dict.fromkeys(_pointers(step), 0)
         self.move(addresses)
         self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
@@ -139,12 +143,6 @@ class _Descriptors:
         size = ctypes.c_size_t(ctypes.sizeof(value))
         function = f"cublasLt{kind}SetAttribute"
         checked(self._library, function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
-
-
-def _attributes(step: GemmCall) -> Iterator[tuple[int, Any]]:
-    yield _TRANSPOSE_A, ctypes.c_int32(OPERATIONS[step.transpose_a])
-    yield _TRANSPOSE_B, ctypes.c_int32(OPERATIONS[step.transpose_b])
-    yield _EPILOGUE, ctypes.c_uint32(_EPILOGUES[step.activation, step.bias])
 
 
 def _pointers(step: GemmCall) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Numbers by which cuBLAS and cuBLASLt are spoken to, and their statuses as errors.
 
-Sources: NVIDIA's cuBLAS documentation; enumerations from cublas_api.h and library_types.h.
+Sources: NVIDIA's cuBLAS documentation; enumerations from cublas_api.h and library_types.h. CUBLAS_OP_N and CUBLAS_OP_T
+are 0 and 1, which is what ctypes makes of False and True.
 """
 
 from __future__ import annotations
@@ -11,9 +12,6 @@ from typing import Any
 
 from ._base import NOT_SUPPORTED, LaunchError
 from ._gemm_call import GemmCall
-
-OPERATIONS = {False: 0, True: 1}
-"""CUBLAS_OP_N, CUBLAS_OP_T, by whether an operand is transposed."""
 
 DATA_TYPES = {
     "float32": 0,

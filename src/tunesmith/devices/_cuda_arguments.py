@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -76,29 +76,45 @@ class Convention:
         return Convention(**metadata.only(names))  # type: ignore[arg-type]  # typed by the toolchain that wrote them
 
 
+Addressed = OperandArgument | WorkspaceArgument | TensorMapArgument
+
+
+def location(argument: Addressed) -> tuple[str, int]:
+    """The operand, "" being the workspace, and the bytes from its first one."""
+    match argument:
+        case OperandArgument(name):
+            return name, 0
+        case WorkspaceArgument(offset):
+            return "", offset
+        case TensorMapArgument(name=name, offset=offset):
+            return name, offset
+
+
 def packed(
     arguments: Sequence[Argument],
     convention: Convention,
-    address_of: Callable[[OperandArgument | TensorMapArgument | WorkspaceArgument], int],
+    addresses: Mapping[str, int],
     encode: Callable[[TensorMap], bytes],
-) -> Iterator[bytes]:
-    """The kernel's parameters, in order. Raises LaunchError for what a CUDA kernel cannot take."""
+) -> Iterator[tuple[bytes, Addressed | None]]:
+    """The kernel's parameters, in order, each with the argument whose address is in it; `addresses` are those of
+    operands, "" being the workspace. Raises LaunchError for what a CUDA kernel cannot take."""
     encodings = iter(convention.tensor_maps)
     for argument in arguments:
         match argument:
             case OperandArgument() | WorkspaceArgument():
-                yield np.uint64(address_of(argument)).tobytes()
+                name, offset = location(argument)
+                yield np.uint64(addresses[name] + offset).tobytes(), argument
             case ScalarArgument(value, dtype):
-                yield np.array(value, dtype).tobytes()
-            case TensorMapArgument(shape=shape, strides=strides):
+                yield np.array(value, dtype).tobytes(), None
+            case TensorMapArgument(name, offset=offset):
                 swizzle, block = next(encodings, (argument.swizzle, ()))
-                yield encode(TensorMap.of(argument, address_of(argument), swizzle, block))
+                yield encode(TensorMap.of(argument, addresses[name] + offset, swizzle, block)), argument
                 if convention.tensor_map_sizes:
-                    yield from (np.int32(extent).tobytes() for extent in shape)
-                    yield from (np.int64(stride).tobytes() for stride in strides)
+                    yield from ((np.int32(extent).tobytes(), None) for extent in argument.shape)
+                    yield from ((np.int64(stride).tobytes(), None) for stride in argument.strides)
             case LocalArgument():
                 raise LaunchError("arguments", "CUDA kernels have no local memory arguments; use Launch.shared_bytes")
-    yield from [bytes(8)] * convention.null_pointers
+    yield from [(bytes(8), None)] * convention.null_pointers
 
 
 class Parameters:

@@ -54,6 +54,12 @@ def call(function: str, *arguments: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
+def dropped(function: str, handle: Any) -> None:
+    """Give a handle back, where the driver still takes it."""
+    with contextlib.suppress(LaunchError):
+        call(function, handle)
+
+
 @cache
 def entry(function: str) -> Callable[..., int]:
     """A function of the driver's library by its name there, which may end in a version. It takes values of ctypes, and

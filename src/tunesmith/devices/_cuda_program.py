@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tunesmith.records import Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
+from tunesmith.records import Launch, TensorMapArgument
 
-from ._base import LaunchError
-from ._cuda_arguments import Convention, Parameters, TensorMap, packed
-from ._cuda_driver import bindings, call, entry, refused
+from ._cuda_arguments import Convention, Parameters, TensorMap, location, packed
+from ._cuda_driver import bindings, call, dropped, entry, refused
 
 TENSOR_MAP_BYTES = 128
 
@@ -46,7 +44,7 @@ class LoadedModule:
     @staticmethod
     def of(module: Any, kernels: Mapping[str, Kernel], convention: Convention) -> LoadedModule:
         loaded = LoadedModule(kernels, convention)
-        weakref.finalize(loaded, _unload, module).atexit = False
+        weakref.finalize(loaded, dropped, "cuModuleUnload", module).atexit = False
         return loaded
 
 
@@ -73,29 +71,27 @@ class Repeated:
         self.kernel, self._program = program.kernels[step.entry], program
         shared = step.shared_bytes + program.convention.dynamic_shared_bytes
         self.kernel.allow_shared(shared)
-        places = _Places(addresses)
-        for value in packed(step.arguments, program.convention, places.address, places.encode):
-            places.values.append(value)
-        self._parameters = Parameters(places.values)
-        words = self._parameters.words
-        self._pointers = tuple((words[place], name, offset) for place, name, offset in places.pointers)
-        self._maps = tuple(
-            _MovingMap(ctypes.byref(words[place]), name, offset, address)
-            for place, name, offset, address in places.maps
-        )
+        parameters = list(packed(step.arguments, program.convention, addresses, encoded))
+        self._parameters = Parameters([value for value, _ in parameters])
+        self._pointers: list[tuple[ctypes.c_uint64, str, int]] = []
+        self._maps: list[_MovingMap] = []
+        for word, (_, argument) in zip(self._parameters.words, parameters, strict=True):
+            if isinstance(argument, TensorMapArgument):
+                present = addresses[argument.name] + argument.offset
+                self._maps.append(_MovingMap(ctypes.byref(word), argument.name, argument.offset, present))
+            elif argument is not None:
+                self._pointers.append((word, *location(argument)))
         self._config = LaunchConfig(*step.grid, *step.work_group, shared)
         function, pointer = ctypes.c_void_p(int(self.kernel.function)), ctypes.c_void_p(self._parameters.pointer)
         self._launch = entry("cuLaunchKernelEx")
         self._arguments = (ctypes.byref(self._config), function, pointer, None)
 
-    def put(self, numbers: Sequence[tuple[int, int]]) -> None:
-        """At each place of a parameter an integer or an address."""
+    def enqueue(self, stream: int, grid: int, numbers: Iterable[tuple[int, int]] = ()) -> None:
+        """On a stream by its handle, with `grid` work-groups in x, and at each place of a parameter the integer or
+        address given."""
         words = self._parameters.words
         for place, number in numbers:
             words[place].value = number
-
-    def enqueue(self, stream: int, grid: int) -> None:
-        """On a stream by its handle, with `grid` work-groups in x."""
         self._config.grid_x = grid
         self._enqueue(stream)
 
@@ -133,34 +129,6 @@ class _MovingMap:
         if status := self._replace(self.pointer, self._next):
             raise refused("cuTensorMapReplaceAddress", status)
         self.present = address
-
-
-class _Places:
-    """Which parameters hold addresses, found out while the parameters are packed one by one into `values`."""
-
-    def __init__(self, addresses: Mapping[str, int]) -> None:
-        self._addresses, self._mapped = addresses, ("", 0)
-        self.values: list[bytes] = []
-        self.pointers: list[tuple[int, str, int]] = []
-        self.maps: list[tuple[int, str, int, int]] = []
-
-    def address(self, argument: OperandArgument | TensorMapArgument | WorkspaceArgument) -> int:
-        name = "" if isinstance(argument, WorkspaceArgument) else argument.name
-        offset = 0 if isinstance(argument, OperandArgument) else argument.offset
-        if isinstance(argument, TensorMapArgument):
-            self._mapped = name, offset
-        else:
-            self.pointers.append((len(self.values), name, offset))
-        return self._addresses[name] + offset
-
-    def encode(self, tensor_map: TensorMap) -> bytes:
-        self.maps.append((len(self.values), *self._mapped, tensor_map.address))
-        return encoded(tensor_map)
-
-
-def _unload(module: Any) -> None:
-    with contextlib.suppress(LaunchError):
-        call("cuModuleUnload", module)
 
 
 def encoded(tensor_map: TensorMap) -> bytes:

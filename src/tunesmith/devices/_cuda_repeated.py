@@ -31,7 +31,7 @@ class RepeatedPlan:
     def __init__(self, context: Any, plan: Plan, programs: Sequence[Any], addresses: Addresses) -> None:
         self._context = ctypes.c_void_p(int(context))
         self._push, self._pop = entry("cuCtxPushCurrent_v2"), entry("cuCtxPopCurrent_v2")
-        self._steps = tuple(_repeated(step, programs, addresses) for step in plan.from_scratch.steps)
+        self._steps = tuple(bound(step, programs, addresses) for step in plan.from_scratch.steps)
         self._on_zeros = self._steps[1:] if plan.zeroed else self._steps
 
     def enqueue(self, stream: int, addresses: Addresses, on_zeros: bool = False) -> None:
@@ -45,7 +45,8 @@ class RepeatedPlan:
             self._pop(_POPPED)
 
 
-def _repeated(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:
+def bound(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:
+    """What starts a step; `addresses` are the first ones."""
     match step:
         case Launch():
             return Repeated(step, programs[step.module], addresses).enqueue_at

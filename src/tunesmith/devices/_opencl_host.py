@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -21,13 +22,19 @@ SPINNING_SECONDS = 0.08
 Addresses = dict[str, int]
 
 
-class Memory(Protocol):
-    """A device's buffer: OpenCL's handle, and where it lies for good if that is known, else 0."""
+@dataclass(slots=True)
+class Memory:
+    """A buffer, or a part of one: OpenCL makes parts of whole buffers only, so a part remembers its `root`.
 
-    @property
-    def handle(self) -> Any: ...
-    @property
-    def address(self) -> int: ...
+    Where it is a host array's memory: `host_bytes` is how much of it the host reads once it is released, and `address`
+    the array's first byte.
+    """
+
+    handle: Any
+    root: Any
+    offset: int = 0
+    host_bytes: int = 0
+    address: int = 0
 
 
 class HostWork:
@@ -52,7 +59,7 @@ class HostWork:
         """Seconds by the host's clock from the first call to the end of the last: no command of the device is timed."""
         self.queue.finish()
         with self._shown(executions):
-            calls = [call for execution in executions for call in execution.calls()]
+            calls = [call for execution in executions for call in execution.calls]
             began = time.perf_counter()
             for call in calls:
                 call()
@@ -89,7 +96,7 @@ class HostWork:
 
 
 class HostPrepared(Prepared):
-    """BLAS calls bound to memory. The work is done when `enqueue` returns."""
+    """BLAS calls bound to memory: `calls` are made while it is shown. The work is done when `enqueue` returns."""
 
     def __init__(
         self, work: HostWork, calls: Sequence[LibraryCall], programs: Sequence[HostBlas], memory: Mapping[str, Memory]
@@ -97,23 +104,17 @@ class HostPrepared(Prepared):
         self._work, self._memory = work, memory
         self._bind = [(programs[call.module], call) for call in calls]
         self._addresses: Addresses = {}
-        self._calls: list[Callable[[], object]] = []
+        self.calls: list[Callable[[], object]] = []
 
     def enqueue(self) -> None:
         self._work.time([self])
-
-    def calls(self) -> Sequence[Callable[[], object]]:
-        """What to call while the memory is shown."""
-        return self._calls
 
     def show(self, address_of: Callable[[Memory], int]) -> None:
         """Learn where the operands lie now, unless they stay where they were."""
         if self._addresses and self._work.stays:
             return
-        found = {name: self._place(memory, address_of) for name, memory in self._memory.items()}
+        stays = self._work.stays
+        found = {name: (stays and one.address) or address_of(one) for name, one in self._memory.items()}
         if found != self._addresses:
             self._addresses = found
-            self._calls = [made for blas, call in self._bind for made in blas.calls(call, found)]
-
-    def _place(self, memory: Memory, address_of: Callable[[Memory], int]) -> int:
-        return memory.address if self._work.stays and memory.address else address_of(memory)
+            self.calls = [made for blas, call in self._bind for made in blas.calls(call, found)]

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tunesmith.records import (
     Binary,
@@ -24,8 +23,6 @@ from tunesmith.records import (
     Step,
     Target,
     UserError,
-    Write,
-    Zero,
 )
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
 
@@ -33,10 +30,11 @@ from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
 from ._cublas import CuBlas, Use
 from ._cuda_arguments import Convention
-from ._cuda_driver import REMEDY, bindings, call
+from ._cuda_driver import REMEDY, bindings, call, dropped
 from ._cuda_program import Kernel, LoadedModule
 from ._cuda_program import Repeated as Repeated
 from ._cuda_repeated import RepeatedPlan as RepeatedPlan
+from ._cuda_repeated import bound
 from ._cuda_target import cuda_target
 
 ALIGNMENT = 256
@@ -86,12 +84,13 @@ class Memory:
     owned: bool
 
 
+@dataclass(eq=False)
 class CudaPrepared(Prepared):
-    def __init__(
-        self, commands: Sequence[Callable[[], object]], kernels: Sequence[Kernel | Use], programs: Sequence[object]
-    ) -> None:
-        self.commands, self.kernels = commands, kernels
-        self._kept = tuple(programs)
+    """Commands ready to be enqueued; `programs` are kept as long as it is."""
+
+    commands: Sequence[Callable[[], object]]
+    kernels: Sequence[Kernel | Use]
+    programs: Sequence[object]
 
     def enqueue(self) -> None:
         for command in self.commands:
@@ -153,9 +152,6 @@ class CudaDevice(Device):
         if size:
             call("cuMemcpyDtoDAsync", to_part.address, from_part.address, size, self._stream)
 
-    def wrap(self, array: NDArray[Any]) -> None:
-        return None
-
     def load(self, binary: Binary) -> LoadedModule | CuBlas:
         if binary.language == BLAS:
             return CuBlas.load(binary.payload.decode())
@@ -168,25 +164,19 @@ class CudaDevice(Device):
         self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, Memory], workspace: Memory | None
     ) -> CudaPrepared:
         memory = dict(operands) | ({"": workspace} if workspace else {})
-        commands = [self._command(step, programs, memory) for step in plan.steps]
+        addresses = {name: one.address for name, one in memory.items()}
+        commands = [self._command(step, programs, addresses) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
         kernels: list[Kernel | Use] = [programs[step.module].kernels[step.entry] for step in launches]
         kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
-        return CudaPrepared(commands, kernels, programs)
+        return CudaPrepared(commands, kernels, tuple(programs))
 
-    def _command(self, step: Step, programs: Sequence[Any], memory: Mapping[str, Memory]) -> Callable[[], object]:
-        if isinstance(step, Zero):
-            part = self.view(memory[step.operand], step.offset, step.size)
-            return partial(call, "cuMemsetD8Async", part.address, 0, part.size, self._stream)
-        if isinstance(step, Write):
-            part = self.view(memory[""], step.offset, len(step.data))
-            return partial(_copy, part.address, np.frombuffer(step.data, np.uint8), self._stream)
-        addresses = {name: one.address for name, one in memory.items()}
-        if isinstance(step, LibraryCall):
-            blas: CuBlas = programs[step.module]
-            return blas.call(step, addresses, self._stream)
-        ready = Repeated(step, programs[step.module], addresses)
-        return partial(ready.enqueue, int(self._stream), step.grid[0])
+    def _command(self, step: Step, programs: Sequence[Any], addresses: Mapping[str, int]) -> Callable[[], object]:
+        stream = int(self._stream)
+        if isinstance(step, Launch):
+            # With its addresses in place, so that nothing but the stream is left to be written.
+            return partial(Repeated(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
+        return partial(bound(step, programs, addresses), stream, addresses)
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: Memory | None) -> Repeated:
         """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
@@ -195,8 +185,7 @@ class CudaDevice(Device):
 
     def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
         """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
-        repeated.put(numbers)
-        repeated.enqueue(int(self._stream), grid)
+        repeated.enqueue(int(self._stream), grid, numbers)
 
     def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
         """A plan for any stream and any memory of this device; `addresses` are the first ones."""
@@ -282,7 +271,7 @@ class Mark:
 
     def __init__(self) -> None:
         self.event = call("cuEventCreate", bindings().CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-        weakref.finalize(self, _forget, self.event).atexit = False
+        weakref.finalize(self, dropped, "cuEventDestroy", self.event).atexit = False
 
 
 @contextlib.contextmanager
@@ -301,16 +290,6 @@ def ordinal_of(address: int) -> int:
     call("cuInit", 0)
     attribute = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     return int(call("cuPointerGetAttribute", attribute, address))
-
-
-def _forget(event: Any) -> None:
-    with contextlib.suppress(LaunchError):
-        call("cuEventDestroy", event)
-
-
-def _copy(address: int, data: Bytes, stream: Any) -> None:
-    """The driver takes over pageable memory before it returns, so that `data` may go."""
-    call("cuMemcpyHtoDAsync", address, data.ctypes.data, data.nbytes, stream)
 
 
 class Gate:

@@ -82,7 +82,7 @@ class FakeDevice(Device):
         self._queue: list[FakePrepared] = []
         self._allocated = 0
         self._timed = 0
-        self._cursed_by = ""
+        self.cursed_by = ""
 
     @property
     def alignment(self) -> int:
@@ -137,12 +137,9 @@ class FakeDevice(Device):
 
     def enqueue(self, prepared: FakePrepared) -> None:
         """A program that broke the context brings down the next one that is not itself, wherever it is used."""
-        if self._cursed_by and self._cursed_by != prepared.module:
+        if self.cursed_by and self.cursed_by != prepared.module:
             os.kill(os.getpid(), signal.SIGSEGV)
         self._queue.append(prepared)
-
-    def curse(self, module: str) -> None:
-        self._cursed_by = module
 
     def _seconds(self, prepared: FakePrepared) -> float:
         prepared.check("time")
@@ -195,9 +192,11 @@ class FakePrepared(Prepared):
                     self._workspace.bytes[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
                 case Launch():
                     call = _Gemm.of(step, self._operands, np.dtype(self.constants["DataType"]))
-                    _MUTANTS.get(self.fault, _RIGHT)(call)
+                    call.d[...] = _WRONG.get(self.fault, _Gemm.result)(call)
+                    if harm := _HARM.get(self.fault):
+                        harm(call)
         if self.fault == "break the next":
-            self._device.curse(self.module)
+            self._device.cursed_by = self.module
 
 
 def _scalars(launch: Launch) -> list[int | float]:
@@ -245,25 +244,6 @@ class _Gemm:
         self.output.base[first : first + self.d.itemsize] = 1
 
 
-def _making(make: Callable[[_Gemm], NDArray[Any]]) -> Callable[[_Gemm], None]:
-    """A program whose result is made so."""
-
-    def program(call: _Gemm) -> None:
-        call.d[...] = make(call)
-
-    return program
-
-
-def _harming(harm: Callable[[_Gemm], None]) -> Callable[[_Gemm], None]:
-    """A program that computes what it should, and then does harm."""
-
-    def program(call: _Gemm) -> None:
-        call.d[...] = call.result()
-        harm(call)
-
-    return program
-
-
 def _wrong_value(call: _Gemm) -> None:
     call.d[-1, 0, 0] *= 1.5
 
@@ -278,24 +258,27 @@ def _without_the_last(call: _Gemm) -> NDArray[Any]:
     return made
 
 
-_RIGHT = _making(lambda call: call.result())
-
-_MUTANTS: dict[str, Callable[[_Gemm], None]] = {
-    "wrong value": _harming(_wrong_value),
-    "unwritten element": _making(_without_the_last),
+_WRONG: dict[str, Callable[[_Gemm], NDArray[Any]]] = {
+    "unwritten element": _without_the_last,
     # The forgotten initialisation: the result is folded into what the output held.
-    "maximum with the old": _making(lambda call: np.fmax(call.result(), call.d)),
-    "minimum with the old": _making(lambda call: np.fmin(call.result(), call.d)),
-    "skip the last K": _making(lambda call: call.result(call.a.shape[1] - 1)),
+    "maximum with the old": lambda call: np.fmax(call.result(), call.d),
+    "minimum with the old": lambda call: np.fmin(call.result(), call.d),
+    "skip the last K": lambda call: call.result(call.a.shape[1] - 1),
     # Only for square problems: elsewhere it would read beyond the operands.
-    "swap operands": _making(lambda call: replace(call, a=call.b, b=call.a).result()),
-    "index off by one": _making(lambda call: np.roll(call.result(), 1, axis=0)),
-    "modify an input": _harming(_modified_input),
-    "write past the end": _harming(lambda call: call.scribble(call.output.size)),
-    "write before the start": _harming(lambda call: call.scribble(-call.d.itemsize)),
-    "write between rows": _harming(lambda call: call.scribble(call.d.shape[0] * call.d.itemsize)),
+    "swap operands": lambda call: replace(call, a=call.b, b=call.a).result(),
+    "index off by one": lambda call: np.roll(call.result(), 1, axis=0),
 }
-"""Programs that finish and are wrong. `write between rows` is right where the leading dimension is the natural one."""
+"""Programs that finish with another result."""
+
+_HARM: dict[str, Callable[[_Gemm], None]] = {
+    "wrong value": _wrong_value,
+    "modify an input": _modified_input,
+    "write past the end": lambda call: call.scribble(call.output.size),
+    "write before the start": lambda call: call.scribble(-call.d.itemsize),
+    "write between rows": lambda call: call.scribble(call.d.shape[0] * call.d.itemsize),
+}
+"""Programs that compute what they should, and then do this. `write between rows` does none where the leading dimension
+is the natural one."""
 
 
 def _signal(number: signal.Signals) -> Callable[[], None]:
@@ -327,5 +310,5 @@ _MISHAPS: dict[str, tuple[str, Callable[[], None]]] = {
 }
 """Programs that do not finish: at which moment, and how."""
 
-FAULTS = (*_MUTANTS, *_MISHAPS, "break the next")
+FAULTS = (*_WRONG, *_HARM, *_MISHAPS, "break the next")
 """`break the next` does its work, and the next other program in the same process crashes."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def _of_gpu(target: Target) -> Health:
             _asked(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
             _asked(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
             _reasons(nvml, handle),
-            _asked(lambda: len(_strangers(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))),
+            _asked(lambda: sum(map(_is_strange, nvml.nvmlDeviceGetComputeRunningProcesses(handle)))),
         )
     except Exception:
         return Health()
@@ -100,20 +101,14 @@ def _bit(nvml: Any, name: str) -> int:
     return 0
 
 
-def _strangers(processes: Sequence[Any]) -> list[int]:
-    """Processes that are neither this one nor come from it."""
-    own = {os.getpid()}
-    return [one.pid for one in processes if one.pid not in own and not _comes_from(one.pid, own)]
+def _is_strange(process: Any) -> bool:
+    """Whether it is neither this one nor comes from it."""
+    return os.getpid() not in _lineage(process.pid)
 
 
-def _comes_from(pid: int, own: set[int]) -> bool:
-    for _ in range(16):
-        try:
+def _lineage(pid: int) -> Iterator[int]:
+    """A process and those that it comes from, as far as they can be seen."""
+    with suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            yield pid
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return False
-        if pid in own:
-            return True
-        if pid <= 1:
-            return False
-    return False

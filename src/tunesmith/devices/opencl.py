@@ -46,22 +46,8 @@ from tunesmith.toolchains.opencl import build, completed
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
 from ._host_blas import HostBlas
-from ._opencl_host import HostPrepared, HostWork
+from ._opencl_host import HostPrepared, HostWork, Memory
 from ._opencl_target import describe
-
-
-@dataclass(slots=True)
-class _Memory:
-    """A buffer, or a part of one: OpenCL makes parts of whole buffers only, so a part remembers its `root`."""
-
-    handle: Any
-    root: Any
-    offset: int = 0
-    host_bytes: int = 0
-    """Where it is a host array's memory: how much of it the host reads once it is released."""
-    address: int = 0
-    """Where it is a host array's memory: the array's first byte."""
-
 
 SPARE = 16
 """Kernel objects of an entry that wait for another launch like their last."""
@@ -127,50 +113,50 @@ class OpenCLDevice(Device):
         self._works_on_host_arrays = self._device.platform.name == "Portable Computing Language"
         self._host = HostWork(self._queue, stays=self._works_on_host_arrays)
 
-    def allocate(self, size: int) -> _Memory:
-        with _Launching():
+    def allocate(self, size: int) -> Memory:
+        with _LAUNCHING:
             handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size, 1))
-        return _Memory(handle, handle)
+        return Memory(handle, handle)
 
-    def view(self, buffer: _Memory, offset: int, size: int) -> _Memory:
+    def view(self, buffer: Memory, offset: int, size: int) -> Memory:
         start = buffer.offset + offset
-        with _Launching():
-            return _Memory(buffer.root.get_sub_region(start, max(size, 1)), buffer.root, start)
+        with _LAUNCHING:
+            return Memory(buffer.root.get_sub_region(start, max(size, 1)), buffer.root, start)
 
     @property
     def alignment(self) -> int:
         return max(1, int(self._device.mem_base_addr_align) // 8)
 
-    def write(self, buffer: _Memory, data: Bytes, offset: int = 0) -> None:
+    def write(self, buffer: Memory, data: Bytes, offset: int = 0) -> None:
         if data.size:
-            with _Waiting():
+            with _WAITING:
                 cl.enqueue_copy(self._queue, buffer.handle, data, dst_offset=offset)
 
-    def read(self, buffer: _Memory, size: int, offset: int = 0) -> Bytes:
+    def read(self, buffer: Memory, size: int, offset: int = 0) -> Bytes:
         data = np.empty(size, dtype=np.uint8)
         if size:
-            with _Waiting():
+            with _WAITING:
                 cl.enqueue_copy(self._queue, data, buffer.handle, src_offset=offset)
             self._running.clear()
         return data
 
-    def copy(self, source: _Memory, target: _Memory, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+    def copy(self, source: Memory, target: Memory, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
         first, to = source.offset + source_offset, target.offset + target_offset
         if size:
-            with _Launching():
+            with _LAUNCHING:
                 cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=first, dst_offset=to)
 
-    def wrap(self, array: NDArray[Any]) -> _Memory | None:
+    def wrap(self, array: NDArray[Any]) -> Memory | None:
         """None on a GPU, and for an array that is empty, not contiguous or not aligned as its elements are."""
         fits = array.flags.c_contiguous and array.flags.aligned and array.nbytes > 0
         if self.target.kind != "CPU" or not fits:
             return None
         writeable = array.flags.writeable
         access = cl.mem_flags.READ_WRITE if writeable else cl.mem_flags.READ_ONLY
-        with _Launching():
+        with _LAUNCHING:
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
         shown = 0 if self._works_on_host_arrays or not writeable else array.nbytes
-        return _Memory(handle, handle, host_bytes=shown, address=array.ctypes.data)
+        return Memory(handle, handle, host_bytes=shown, address=array.ctypes.data)
 
     def load(self, binary: Binary) -> _Loaded | HostBlas:
         if binary.language == BLAS:
@@ -185,12 +171,12 @@ class OpenCLDevice(Device):
         return binary if binary.language == BLAS else completed(binary, program.program)
 
     def prepare(
-        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, _Memory], workspace: _Memory | None
+        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, Memory], workspace: Memory | None
     ) -> Prepared:
         if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
         bind = _Binding(self, operands, workspace)
-        with _Launching():
+        with _LAUNCHING:
             commands = tuple(self._command(step, programs, bind) for step in plan.steps)
         return _Prepared(commands, bind, self._running)
 
@@ -198,25 +184,21 @@ class OpenCLDevice(Device):
         if calls := [one for one in executions if isinstance(one, HostPrepared)]:
             return self._host.time(calls)
         self._host.settle()
-        first: Any = None
-        last: Any = None
-        with _Launching():
-            for execution in executions:
-                for command in execution.commands:  # type: ignore[attr-defined]  # ours, from `prepare`
-                    last = command()
-                    first = first or last
-        if last is None:
+        with _LAUNCHING:
+            commands = (command for one in executions for command in one.commands)  # type: ignore[attr-defined]  # ours
+            events = [command() for command in commands]
+        if not events:
             return 0.0
-        with _Waiting():
-            last.wait()
-            return float(last.profile.end - first.profile.start) * 1e-9
+        with _WAITING:
+            events[-1].wait()
+            return float(events[-1].profile.end - events[0].profile.start) * 1e-9
 
     def synchronize(self) -> None:
-        with _Waiting():
+        with _WAITING:
             self._queue.finish()
         self._running.clear()
 
-    def release(self, *buffers: _Memory) -> None:
+    def release(self, *buffers: Memory) -> None:
         # PoCL 3.1 ends the process when a buffer is released before the commands that use it have run.
         self._settle()
         for buffer in buffers:
@@ -225,7 +207,7 @@ class OpenCLDevice(Device):
                     self._show_host(buffer)
                 buffer.handle.release()
 
-    def _show_host(self, buffer: _Memory) -> None:
+    def _show_host(self, buffer: Memory) -> None:
         """OpenCL lets a driver keep its own copy of a host array until the host maps it."""
         shape, element = (buffer.host_bytes,), np.dtype(np.uint8)
         mapped, _ = cl.enqueue_map_buffer(self._queue, buffer.handle, cl.map_flags.READ, 0, shape, element)
@@ -271,7 +253,7 @@ class OpenCLDevice(Device):
 class _Binding:
     """Arguments of one plan as OpenCL takes them. `used` keeps the buffers alive, which OpenCL's arguments do not."""
 
-    def __init__(self, device: OpenCLDevice, operands: Mapping[str, _Memory], workspace: _Memory | None) -> None:
+    def __init__(self, device: OpenCLDevice, operands: Mapping[str, Memory], workspace: Memory | None) -> None:
         self._device, self._operands, self._workspace = device, operands, workspace
         self.used: list[Any] = []
         self.kernels: list[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]] = []
@@ -323,11 +305,9 @@ class _Prepared(Prepared):
 
     def enqueue(self) -> None:
         self._running.add(self)
-        try:
+        with _LAUNCHING:
             for command in self.commands:
                 command()
-        except cl.Error as error:
-            raise _refused(error, poisoned=False) from error
 
 
 def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]]) -> None:
@@ -335,28 +315,23 @@ def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, A
         free.append(kernel)
 
 
-class _Launching:
-    """Turns the driver's refusals into LaunchError. What a command does later shows in `_Waiting`."""
+class _Translated:
+    """Turns the driver's refusals into LaunchError."""
 
-    poisoned = False
+    def __init__(self, poisoned: bool) -> None:
+        self._poisoned = poisoned
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, cl.Error):
-            raise _refused(error, self.poisoned) from error
+            reason = _REASONS.get(error.code, "launch refused")
+            raise LaunchError(reason, str(error), self._poisoned or reason in _FATAL) from error
 
 
-class _Waiting(_Launching):
-    """The same for calls that wait: a command that failed underway leaves a context that cannot be trusted."""
-
-    poisoned = True
-
-
-def _refused(error: cl.Error, poisoned: bool) -> LaunchError:
-    reason, fatal = _REASONS.get(error.code, ("launch refused", False))
-    return LaunchError(reason, str(error), poisoned or fatal)
+_LAUNCHING, _WAITING = _Translated(poisoned=False), _Translated(poisoned=True)
+"""What a command does later shows in a call that waits: if it failed underway, its context cannot be trusted."""
 
 
 def _found(device: Any, selector: str) -> Found:
@@ -371,27 +346,26 @@ def _found(device: Any, selector: str) -> Found:
 
 _ZERO = np.zeros(1, dtype=np.uint8)
 
-_REASONS: dict[int, tuple[str, bool]] = {
-    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE: ("out of memory", False),
-    cl.status_code.OUT_OF_RESOURCES: ("out of resources", False),
-    cl.status_code.OUT_OF_HOST_MEMORY: ("out of memory", False),
-    cl.status_code.INVALID_BUFFER_SIZE: ("out of memory", False),
-    cl.status_code.MISALIGNED_SUB_BUFFER_OFFSET: ("misaligned address", False),
-    cl.status_code.INVALID_VALUE: ("invalid value", False),
-    cl.status_code.INVALID_KERNEL_NAME: ("no such entry", False),
-    cl.status_code.INVALID_ARG_INDEX: ("invalid argument", False),
-    cl.status_code.INVALID_ARG_VALUE: ("invalid argument", False),
-    cl.status_code.INVALID_ARG_SIZE: ("invalid argument", False),
-    cl.status_code.INVALID_KERNEL_ARGS: ("invalid argument", False),
-    cl.status_code.INVALID_WORK_DIMENSION: ("invalid work-group size", False),
-    cl.status_code.INVALID_WORK_GROUP_SIZE: ("invalid work-group size", False),
-    cl.status_code.INVALID_WORK_ITEM_SIZE: ("invalid work-group size", False),
-    cl.status_code.INVALID_GLOBAL_WORK_SIZE: ("invalid grid", False),
-    cl.status_code.INVALID_COMMAND_QUEUE: ("context lost", True),
-    cl.status_code.INVALID_CONTEXT: ("context lost", True),
-    cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST: ("failed underway", True),
+_REASONS: dict[int, str] = {
+    getattr(cl.status_code, name): reason
+    for reason, names in {
+        "out of memory": ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "INVALID_BUFFER_SIZE"),
+        "out of resources": ("OUT_OF_RESOURCES",),
+        "misaligned address": ("MISALIGNED_SUB_BUFFER_OFFSET",),
+        "invalid value": ("INVALID_VALUE",),
+        "no such entry": ("INVALID_KERNEL_NAME",),
+        "invalid argument": ("INVALID_ARG_INDEX", "INVALID_ARG_VALUE", "INVALID_ARG_SIZE", "INVALID_KERNEL_ARGS"),
+        "invalid work-group size": ("INVALID_WORK_DIMENSION", "INVALID_WORK_GROUP_SIZE", "INVALID_WORK_ITEM_SIZE"),
+        "invalid grid": ("INVALID_GLOBAL_WORK_SIZE",),
+        "context lost": ("INVALID_COMMAND_QUEUE", "INVALID_CONTEXT"),
+        "failed underway": ("EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",),
+    }.items()
+    for name in names
 }
-"""A constant reason by OpenCL's error code, and whether nothing more can be done in this context."""
+"""A constant reason by OpenCL's error code."""
+
+_FATAL = ("context lost", "failed underway")
+"""Reasons after which nothing more can be done in this context."""
 
 _NO_PLATFORM = Found(
     "OpenCL",

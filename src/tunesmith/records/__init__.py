@@ -24,7 +24,7 @@ from ._program import (
 )
 from ._random import UNKNOWN_ARCHITECTURE, LaunchShape, RandomRow, architecture_name
 from ._registry import Registry
-from ._solution import Solution, abbreviation, identity, solution_names, value_text
+from ._solution import Solution, identity, solution_names, value_text
 from ._target import Target
 
 __all__ = [
@@ -61,7 +61,6 @@ __all__ = [
     "WorkspaceArgument",
     "Write",
     "Zero",
-    "abbreviation",
     "architecture_name",
     "error_detail",
     "freeze",

@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
 from tunesmith.records import (
@@ -24,6 +24,10 @@ from tunesmith.records import (
 )
 
 from ._entry import Entry
+from ._schema import COSTS
+
+_ESTIMATE = tuple(field.name for field in fields(Estimate))
+"""Columns of their own, named like the record's fields."""
 
 
 def pack(samples: Sequence[float]) -> bytes:
@@ -78,8 +82,7 @@ def documents_of(entry: Entry) -> dict[str, str]:
 
 def row_of(entry: Entry, documents: Mapping[str, str]) -> dict[str, Any]:
     """The columns of one measurement; `documents` gives the digest of each document by column."""
-    measurement = entry.measurement
-    estimate = measurement.estimate
+    measurement, estimate = entry.measurement, entry.measurement.estimate
     return {
         "key": entry.key,
         "round": entry.round,
@@ -90,16 +93,11 @@ def row_of(entry: Entry, documents: Mapping[str, str]) -> dict[str, Any]:
         "outcome": measurement.outcome.value,
         "reason": storable(measurement.reason),
         "detail": storable(measurement.detail),
-        "seconds": estimate.seconds if estimate else None,
-        "low": estimate.low if estimate else None,
-        "high": estimate.high if estimate else None,
-        "count": estimate.count if estimate else None,
+        **(asdict(estimate) if estimate else dict.fromkeys(_ESTIMATE)),
         "samples": pack(measurement.samples),
         "raced": int(measurement.raced),
         "facts": json.dumps([asdict(facts) for facts in measurement.facts]),
-        "compile_seconds": measurement.cost.compile,
-        "verify_seconds": measurement.cost.verify,
-        "timing_seconds": measurement.cost.timing,
+        **dict(zip(COSTS, astuple(measurement.cost), strict=True)),
         "started": measurement.started,
     }
 
@@ -114,7 +112,7 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         estimate=_estimate_of(row),
         raced=bool(row["raced"]),
         facts=tuple(CompiledFacts(**facts) for facts in json.loads(row["facts"])),
-        cost=Cost(row["compile_seconds"], row["verify_seconds"], row["timing_seconds"]),
+        cost=Cost(*(row[name] for name in COSTS)),
         started=row["started"],
     )
 
@@ -123,8 +121,8 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
     """SQLite keeps a NaN as NULL, so it is the count that says whether there is an estimate."""
     if row["count"] is None:
         return None
-    seconds, low, high = (math.nan if row[name] is None else row[name] for name in ("seconds", "low", "high"))
-    return Estimate(seconds, low, high, row["count"])
+    values: Any = (math.nan if row[name] is None else row[name] for name in _ESTIMATE)
+    return Estimate(*values)
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:

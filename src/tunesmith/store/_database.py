@@ -111,18 +111,10 @@ class Database:
     def _check(self, version: int, owner: int) -> None:
         if owner != APPLICATION_ID:
             raise UserError(str(self.path), "is another program's database", "name another file for the store")
-        if version > SCHEMA_VERSION:
-            raise UserError(
-                str(self.path),
-                f"has schema {version}, this tunesmith knows up to {SCHEMA_VERSION}",
-                "use the newer tunesmith that wrote it, or name another file",
-            )
-        if version < SCHEMA_VERSION:
-            raise UserError(
-                str(self.path),
-                f"has schema {version}, this tunesmith writes {SCHEMA_VERSION}",
-                "move it away and measure again, or use the older tunesmith that wrote it",
-            )
+        if version != SCHEMA_VERSION:
+            knows, remedy = ("knows up to", _NEWER) if version > SCHEMA_VERSION else ("writes", _OLDER)
+            what = f"has schema {version}, this tunesmith {knows} {SCHEMA_VERSION}"
+            raise UserError(str(self.path), what, remedy)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -149,6 +141,8 @@ class Database:
             raise UserError(str(self.path), f"holds a damaged row ({error})", _MOVE) from error
 
 
+_NEWER = "use the newer tunesmith that wrote it, or name another file"
+_OLDER = "move it away and measure again, or use the older tunesmith that wrote it"
 _MOVE = "move it away and run the same command again, or salvage it with `sqlite3 FILE .recover`"
 
 

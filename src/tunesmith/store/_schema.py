@@ -10,6 +10,9 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x746E736D
 """Kept in SQLite's `application_id` ("tnsm"), so that another program's database is not mistaken for a store."""
 
+COSTS = ("compile_seconds", "verify_seconds", "timing_seconds")
+"""Columns for the fields of a `Cost`, in their order."""
+
 metadata = MetaData()
 
 documents = Table(
@@ -24,28 +27,18 @@ measurements = Table(
     "measurements",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("key", String, nullable=False),
-    Column("round", String, nullable=False),
-    Column("identity", String, nullable=False),
-    Column("problem_type", String, nullable=False),
-    Column("solution", String, ForeignKey("documents.digest"), nullable=False),
-    Column("problem", String, ForeignKey("documents.digest"), nullable=False),
-    Column("target", String, ForeignKey("documents.digest"), nullable=False),
-    Column("toolchain", String, nullable=False),
-    Column("outcome", String, nullable=False),
-    Column("reason", String, nullable=False),
-    Column("detail", String, nullable=False),
-    Column("seconds", Float),
-    Column("low", Float),
-    Column("high", Float),
+    *(Column(name, String, nullable=False) for name in ("key", "round", "identity", "problem_type")),
+    *(
+        Column(name, String, ForeignKey("documents.digest"), nullable=False)
+        for name in ("solution", "problem", "target")
+    ),
+    *(Column(name, String, nullable=False) for name in ("toolchain", "outcome", "reason", "detail")),
+    *(Column(name, Float) for name in ("seconds", "low", "high")),
     Column("count", Integer),
     Column("samples", LargeBinary, nullable=False),
     Column("raced", Integer, nullable=False),
     Column("facts", String, nullable=False),
-    Column("compile_seconds", Float, nullable=False),
-    Column("verify_seconds", Float, nullable=False),
-    Column("timing_seconds", Float, nullable=False),
-    Column("started", Float, nullable=False),
+    *(Column(name, Float, nullable=False) for name in (*COSTS, "started")),
     UniqueConstraint("key", "round"),
     Index("measurements_by_problem", "problem_type", "problem", "seconds"),
 )

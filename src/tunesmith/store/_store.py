@@ -7,10 +7,9 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, func, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, insert, select
 from sqlalchemy.dialects import sqlite
 
 from tunesmith.records import Cost, Measurement, Outcome, Problem
@@ -19,7 +18,7 @@ from . import _codec
 from ._database import Database
 from ._entry import CONFIRM, Entry, Renewed, confirm_round
 from ._runs import Run, RunEnd, RunStart, StepRecord
-from ._schema import documents, measurements, run_events, steps
+from ._schema import COSTS, documents, measurements, run_events, steps
 
 FILE_NAME = "measurements.sqlite"
 """What a store is called in the folder of a run."""
@@ -71,7 +70,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def commit(self, entries: Iterable[Entry]) -> int:
@@ -96,23 +95,10 @@ class Store:
 
         return self._database.write(append)
 
-    def find(self, keys: Iterable[str], round: str) -> dict[str, Measurement]:  # noqa: A002  (the entry's word)
-        """The measurements of this round that are there, by key."""
-        wanted = list(dict.fromkeys(keys))
-        found: dict[str, Measurement] = {}
-        for start in range(0, len(wanted), CHUNK):
-            chosen = measurements.c.key.in_(wanted[start : start + CHUNK])
-            rows = self._rows(select(measurements).where(chosen, measurements.c.round == round))
-            with self._database.decoding():
-                found.update((row["key"], _codec.measurement_of(row)) for row in rows)
-        return found
-
     def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
         """Everything that is there of these keys, by key and round; a key that nothing is known of has no rounds."""
         found: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
-        wanted = list(found)
-        for start in range(0, len(wanted), CHUNK):
-            rows = self._rows(select(measurements).where(measurements.c.key.in_(wanted[start : start + CHUNK])))
+        for rows in self._rows_with(select(measurements), measurements.c.key, found):
             with self._database.decoding():
                 for row in rows:
                     found[row["key"]][row["round"]] = _codec.measurement_of(row)
@@ -181,19 +167,18 @@ class Store:
 
     def cost(self) -> Cost:
         """Wall seconds spent on everything in the store."""
-        spent = (measurements.c.compile_seconds, measurements.c.verify_seconds, measurements.c.timing_seconds)
         with self._database.reading() as connection:
-            sums = connection.execute(select(*(func.total(column) for column in spent))).one()
+            sums = connection.execute(select(*(func.total(measurements.c[name]) for name in COSTS))).one()
         return Cost(*sums)
 
     def begin_run(self, start: RunStart) -> str:
         """Note that a run begins; returns its id, for `record_step` and `end_run`."""
         run = uuid.uuid4().hex
-        self._event(run, "begin", start.to_json())
+        self._append(run_events, run=run, kind="begin", time=self._clock(), payload=start.to_json())
         return run
 
     def end_run(self, run: str, end: RunEnd) -> None:
-        self._event(run, "end", end.to_json())
+        self._append(run_events, run=run, kind="end", time=self._clock(), payload=end.to_json())
 
     def runs(self) -> list[Run]:
         """Every run in the order in which they began. One that was killed has no end."""
@@ -204,14 +189,12 @@ class Store:
                 if row["kind"] == "begin":
                     runs[row["run"]] = Run(row["run"], row["time"], RunStart.from_json(row["payload"]))
                 else:
-                    begun = runs[row["run"]]
                     end = RunEnd.from_json(row["payload"])
-                    runs[row["run"]] = Run(begun.id, begun.started, begun.start, row["time"], end)
+                    runs[row["run"]] = replace(runs[row["run"]], ended=row["time"], end=end)
         return list(runs.values())
 
     def record_step(self, run: str, step: StepRecord) -> None:
-        payload = {"run": run, "payload": step.to_json()}
-        self._database.write(lambda connection: connection.execute(insert(steps), [payload]))
+        self._append(steps, run=run, payload=step.to_json())
 
     def steps(self, run: str) -> list[StepRecord]:
         """The steps of a run in the order in which they were recorded."""
@@ -219,19 +202,24 @@ class Store:
         with self._database.decoding():
             return [StepRecord.from_json(row["payload"]) for row in rows]
 
-    def _event(self, run: str, kind: str, payload: str) -> None:
-        row = {"run": run, "kind": kind, "time": self._clock(), "payload": payload}
-        self._database.write(lambda connection: connection.execute(insert(run_events), [row]))
+    def _append(self, table: Table, **row: str | float) -> None:
+        self._database.write(lambda connection: connection.execute(insert(table), [row]))
 
     def _entries_with(self, column: Column[str], values: Iterable[str]) -> list[Entry]:
         """Entries whose column has one of these values, in the order of their commits."""
         entries: list[Entry] = []
-        asked = sorted(values)
-        for start in range(0, len(asked), CHUNK):
-            rows = self._rows(_whole([column.in_(asked[start : start + CHUNK])]).order_by(measurements.c.id))
+        for rows in self._rows_with(_whole(()).order_by(measurements.c.id), column, sorted(values)):
             with self._database.decoding():
                 entries += map(_codec.entry_of, rows)
         return entries
+
+    def _rows_with(
+        self, query: Select[Any], column: Column[str], values: Iterable[str]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """What the query finds where a column has one of these values, page by page."""
+        asked = list(values)
+        for start in range(0, len(asked), CHUNK):
+            yield self._rows(query.where(column.in_(asked[start : start + CHUNK])))
 
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         with self._database.reading() as connection:

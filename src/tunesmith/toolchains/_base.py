@@ -20,9 +20,9 @@ class Toolchain(ABC):
 
     language: str
 
-    @abstractmethod
     def unavailable(self) -> str | None:
         """Why it cannot be used on this machine, with the remedy; None when it can. Imports nothing heavy twice."""
+        return None
 
     @abstractmethod
     def version(self, target: Target) -> str:

@@ -29,6 +29,9 @@ class _Section:
     size: int
 
 
+_NONE = _Section(0, 0)
+
+
 def cubin_facts(
     cubin: bytes, entries: Sequence[str], architecture: str, shared_bytes: int = 0
 ) -> tuple[CompiledFacts, ...]:
@@ -40,6 +43,8 @@ def cubin_facts(
     if cubin[:4] != b"\x7fELF" or len(cubin) < 64:
         raise ValueError("not a cubin")
     sections = _sections(cubin)
+    if missing := [entry for entry in entries if f".text.{entry}" not in sections]:
+        raise ValueError(f"no kernel named {', '.join(missing)} in the cubin")
     symbols = _symbols(cubin, sections)
     by_kernel = {
         (code, symbols[struct.unpack_from("<I", payload)[0]]): struct.unpack_from("<I", payload, 4)[0]
@@ -52,30 +57,19 @@ def cubin_facts(
             entry=entry,
             registers=by_kernel.get((REGISTERS, entry)),
             spill_bytes=by_kernel.get((FRAME_BYTES, entry), 0),
-            local_bytes=shared_bytes + max(0, _size(sections, f".nv.shared.{entry}") - reserved),
+            local_bytes=shared_bytes + max(0, sections.get(f".nv.shared.{entry}", _NONE).size - reserved),
             max_work_group_size=_thread_limit(cubin, sections, entry),
         )
-        for entry in _present(entries, sections)
+        for entry in entries
     )
-
-
-def _present(entries: Sequence[str], sections: dict[str, _Section]) -> Sequence[str]:
-    if missing := [entry for entry in entries if f".text.{entry}" not in sections]:
-        raise ValueError(f"no kernel named {', '.join(missing)} in the cubin")
-    return entries
 
 
 def _capability(architecture: str) -> int:
     return int("".join(filter(str.isdigit, architecture)))
 
 
-def _size(sections: dict[str, _Section], name: str) -> int:
-    return sections[name].size if name in sections else 0
-
-
 def _thread_limit(cubin: bytes, sections: dict[str, _Section], entry: str) -> int | None:
-    info = sections.get(f".nv.info.{entry}")
-    for code, payload in _attributes(cubin, info) if info else ():
+    for code, payload in _attributes(cubin, sections.get(f".nv.info.{entry}", _NONE)):
         if code in (MAX_THREADS, REQUIRED_THREADS):
             x, y, z = struct.unpack_from("<3I", payload)
             return int(x * y * z)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,13 +37,12 @@ class Library:
 
 
 class BlasToolchain(Toolchain):
-    """A binary's payload is what the device loads the library by; every function of it counts as an entry."""
+    """A binary's payload is what the device loads the library by; every function of it counts as an entry.
+
+    Which library it is depends on the device, so `compile` says when there is none, and not `unavailable`.
+    """
 
     language = LANGUAGE
-
-    def unavailable(self) -> str | None:
-        """Never by itself: which library it is depends on the device, and `compile` says when there is none."""
-        return None
 
     def version(self, target: Target) -> str:
         try:
@@ -121,10 +121,8 @@ def _cublas() -> tuple[str, Any]:
 
 def _from_system() -> tuple[str, Any]:
     for name in CUBLAS_NAMES:
-        try:
+        with suppress(OSError):
             return name, ctypes.CDLL(name)
-        except OSError:
-            continue
     raise LookupError(f"no {' or '.join(CUBLAS_NAMES)} is installed: {CUBLAS_REMEDY}")
 
 

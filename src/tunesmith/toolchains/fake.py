@@ -18,9 +18,6 @@ COMPILE_FAULTS = ("compile error", "compiler segfault", "compiler hang")
 class FakeToolchain(Toolchain):
     language = "fake"
 
-    def unavailable(self) -> str | None:
-        return None
-
     def version(self, target: Target) -> str:
         return "fake 1.0"
 

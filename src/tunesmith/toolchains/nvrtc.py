@@ -5,6 +5,7 @@ By `cuda.bindings` rather than `cuda.core.Program`, which loads the driver in re
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -72,10 +73,9 @@ class NvrtcToolchain(Toolchain):
 
 def _installed(package: str) -> tuple[str, ...]:
     """The package's version, if it is there."""
-    try:
+    with suppress(metadata.PackageNotFoundError):
         return (metadata.version(package),)
-    except metadata.PackageNotFoundError:
-        return ()
+    return ()
 
 
 def _compile(text: str, options: list[str]) -> bytes:

@@ -22,8 +22,8 @@ _END = b"\0"
 
 
 class OpenCLToolchain(Toolchain):
-    """The driver's compiler. The payload is the source with its options, as JSON; then, once the driver was asked for
-    its program after a launch (`completed`), a zero byte and that program.
+    """The driver's compiler, which is there wherever a target is. The payload is the source with its options, as JSON;
+    then, once the driver was asked for its program after a launch (`completed`), a zero byte and that program.
 
     Before, the driver's program is not complete: PoCL compiles to machine code only at the first launch. A bench does
     not ask for it, since PoCL takes as long to answer as to compile; PoCL and NVIDIA keep a cache of their own by
@@ -33,10 +33,6 @@ class OpenCLToolchain(Toolchain):
     """
 
     language = "OpenCL"
-
-    def unavailable(self) -> str | None:
-        """Never: the compiler is part of the driver that the target was found with."""
-        return None
 
     def version(self, target: Target) -> str:
         return f"OpenCL C of {target.driver}"

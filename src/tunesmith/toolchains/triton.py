@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Target, UserError, Value
+from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Target, UserError
 
 from ._base import CompileError, Toolchain
 from ._cubin import cubin_facts
@@ -111,7 +111,8 @@ def _compile(function: Any, constants: Configuration, target: Target) -> Any:
 
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
     places = {name: (index,) for index, name in enumerate(signature)}
-    attributes = {places[name]: [["tt.divisibility", 16]] for name in _names(constants.get("divisible_by_16", ()))}
+    aligned: Any = constants.get("divisible_by_16", ())
+    attributes = {places[name]: [["tt.divisibility", 16]] for name in aligned}
     options = {**_PINNED, **constants.without(("signature", "constexprs", "divisible_by_16"))}
     try:
         source = ASTSource(function, signature, constexprs, attributes)
@@ -127,10 +128,6 @@ def _told(error: BaseException | None) -> str:
         lines.append(f"{type(error).__name__}: {error}")
         error = error.__cause__
     return "\n".join(lines)
-
-
-def _names(value: Value) -> Iterator[str]:
-    yield from (str(name) for name in value) if isinstance(value, tuple) else ()
 
 
 def _gpu_target(target: Target) -> Any:

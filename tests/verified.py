@@ -1,0 +1,18 @@
+"""Verification of one plan on one case by looking at every byte, for tests that have programs and no bench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunesmith.bench._case import Case
+from tunesmith.bench._host_memory import HostMemory
+from tunesmith.bench._traces import Wrong
+from tunesmith.bench._verify import _judged
+from tunesmith.devices import Device, Program
+from tunesmith.records import Plan
+
+
+def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
+    """What is wrong with it; None when all is right."""
+    with HostMemory(device, case) as memory:
+        return _judged(memory, programs, plan, case).wrong
