@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from tunesmith.problems import Key, Node, shown, unknown_key
-from tunesmith.records import UserError
+from tunesmith.records import UserError, Value
 from tunesmith.search import MOST_WHOLE, STRATEGIES
 
 from ._notes import Notes
@@ -17,6 +18,11 @@ from ._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED
 _APART = ("objective", "passes", "strategy", "trials", "budget_minutes")
 
 
+def _key(name: str, takes: str, doc: str, default: Value | None = None, choices: tuple[Value, ...] = ()) -> Any:
+    """A field that a key of the file sets."""
+    return field(default=default, metadata={"key": Key(name, takes, doc, default, choices)})
+
+
 @dataclass(frozen=True, slots=True)
 class GlobalParameters:
     """How the whole file is measured; None where the file says nothing and the bench's default holds.
@@ -24,22 +30,67 @@ class GlobalParameters:
     Fields but those in `_APART` are named as those of the bench's policy.
     """
 
-    objective: Objective = Objective.GEOMEAN
-    passes: int = 1
-    strategy: str = EXHAUSTIVE
-    trials: int | None = None
-    budget_minutes: float | None = None
-    noise: float | None = None
-    cold: bool | None = None
-    minimum_samples: int | None = None
-    maximum_samples: int | None = None
-    sampling_seconds: float | None = None
-    warm_up_seconds: float | None = None
-    confirm_blocks: int | None = None
-    timeout_seconds: float | None = None
-    compile_timeout_seconds: float | None = None
-    compile_processes: int | None = None
-    seed: int | None = None
+    objective: Objective = _key(
+        "StepObjective",
+        "one of",
+        "How the winner of a step is chosen over several sizes: geomean (geometric mean over the sizes of the step's "
+        "best time over the time, a missing size counting zero), max (highest FLOP/s at any size, as in Tensile), "
+        "total_time (smallest sum of times), worst (best at the size that suits it least). Weights of a "
+        "list of problems count in geomean and total_time.",
+        Objective.GEOMEAN,
+        tuple(Objective),
+    )
+    passes: int = _key(
+        "Passes",
+        "positive integer",
+        "How often the benchmark steps of a phase are carried out, one after the other: a later pass settles each "
+        "parameter again under the winners of all the others. What was measured is not measured again.",
+        1,
+    )
+    strategy: str = _key(
+        "SearchStrategy",
+        "one of",
+        "What a lineage measures of a step's legal combinations: exhaustive (all of them; of more than "
+        f"{MOST_WHOLE:,} combinations, in random order), random (a random sample), surrogate (what a model that learns "
+        "from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
+        "holds. Joins and the final phase measure everything.",
+        EXHAUSTIVE,
+        tuple(STRATEGIES),
+    )
+    trials: int | None = _key(
+        "SearchTrials",
+        "positive integer",
+        "The most combinations that a lineage measures in a step, for random and surrogate. If absent, random measures "
+        "all that is legal and surrogate a tenth of it, at least 24.",
+    )
+    budget_minutes: float | None = _key(
+        "BudgetMinutes", "positive number", "Wall time that the run should keep to; none if absent."
+    )
+    noise: float | None = _key(
+        "Noise",
+        "positive number",
+        "Half-width of the 95 % interval of the median, relative to the median, at which sampling stops.",
+    )
+    cold: bool | None = _key(
+        "ColdCache",
+        "truth value",
+        "Rotate operands so that the last-level cache holds none of them; False measures warm.",
+    )
+    minimum_samples: int | None = _key("MinimumSamples", "positive integer", "Fewest times of one cell.")
+    maximum_samples: int | None = _key("MaximumSamples", "positive integer", "Most times of one cell.")
+    sampling_seconds: float | None = _key("SamplingSeconds", "positive number", "Longest that one cell is sampled.")
+    warm_up_seconds: float | None = _key("WarmUpSeconds", "positive number", "Longest warm-up before a cell is timed.")
+    confirm_blocks: int | None = _key(
+        "ConfirmBlocks", "positive integer", "Interleaved blocks in which finalists are measured again."
+    )
+    timeout_seconds: float | None = _key("TimeoutSeconds", "positive number", "After this a launch counts as hanging.")
+    compile_timeout_seconds: float | None = _key(
+        "CompileTimeoutSeconds", "positive number", "After this a compilation is given up."
+    )
+    compile_processes: int | None = _key(
+        "CompileProcesses", "natural number", "Processes that compile; 0 lets the bench decide."
+    )
+    seed: int | None = _key("Seed", "natural number", "Seed of inputs and orders.")
 
     @property
     def search(self) -> SearchPlan:
@@ -63,63 +114,7 @@ class LibraryLogic:
         return "_".join(part for part in parts if part) + ".yaml"
 
 
-GLOBAL_KEYS: dict[str, Key] = {
-    "objective": Key(
-        "StepObjective",
-        "one of",
-        "How the winner of a step is chosen over several sizes: geomean (geometric mean over the sizes of the step's "
-        "best time over the time, a missing size counting zero), max (highest FLOP/s at any size, as in Tensile), "
-        "total_time (smallest sum of times), worst (best at the size that suits it least). Weights of a "
-        "list of problems count in geomean and total_time.",
-        Objective.GEOMEAN.value,
-        tuple(each.value for each in Objective),
-    ),
-    "passes": Key(
-        "Passes",
-        "positive integer",
-        "How often the benchmark steps of a phase are carried out, one after the other: a later pass settles each "
-        "parameter again under the winners of all the others. What was measured is not measured again.",
-        1,
-    ),
-    "strategy": Key(
-        "SearchStrategy",
-        "one of",
-        "What a lineage measures of a step's legal combinations: exhaustive (all of them; of more than "
-        f"{MOST_WHOLE:,} combinations, in random order), random (a random sample), surrogate (what a model that learns "
-        "from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
-        "holds. Joins and the final phase measure everything.",
-        EXHAUSTIVE,
-        tuple(STRATEGIES),
-    ),
-    "trials": Key(
-        "SearchTrials",
-        "positive integer",
-        "The most combinations that a lineage measures in a step, for random and surrogate. If absent, random measures "
-        "all that is legal and surrogate a tenth of it, at least 24.",
-    ),
-    "budget_minutes": Key("BudgetMinutes", "positive number", "Wall time that the run should keep to; none if absent."),
-    "noise": Key(
-        "Noise",
-        "positive number",
-        "Half-width of the 95 % interval of the median, relative to the median, at which sampling stops.",
-    ),
-    "cold": Key(
-        "ColdCache",
-        "truth value",
-        "Rotate operands so that the last-level cache holds none of them; False measures warm.",
-    ),
-    "minimum_samples": Key("MinimumSamples", "positive integer", "Fewest times of one cell."),
-    "maximum_samples": Key("MaximumSamples", "positive integer", "Most times of one cell."),
-    "sampling_seconds": Key("SamplingSeconds", "positive number", "Longest that one cell is sampled."),
-    "warm_up_seconds": Key("WarmUpSeconds", "positive number", "Longest warm-up before a cell is timed."),
-    "confirm_blocks": Key(
-        "ConfirmBlocks", "positive integer", "Interleaved blocks in which finalists are measured again."
-    ),
-    "timeout_seconds": Key("TimeoutSeconds", "positive number", "After this a launch counts as hanging."),
-    "compile_timeout_seconds": Key("CompileTimeoutSeconds", "positive number", "After this a compilation is given up."),
-    "compile_processes": Key("CompileProcesses", "natural number", "Processes that compile; 0 lets the bench decide."),
-    "seed": Key("Seed", "natural number", "Seed of inputs and orders."),
-}
+GLOBAL_KEYS: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(GlobalParameters)}
 
 LOGIC_KEYS: dict[str, Key] = {
     "schedule_name": Key("ScheduleName", "word", "Begins the name of the logic's files, as in Tensile."),
