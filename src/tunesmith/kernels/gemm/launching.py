@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tunesmith.problems.gemm import Gemm, GemmOperation
-from tunesmith.records import Argument, OperandArgument, Problem, ScalarArgument
+from tunesmith.records import Argument, CompiledFacts, OperandArgument, Problem, Rejection, ScalarArgument, Target
 
 GRID_MAX = 65_535
 """Work-groups along y and z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
@@ -37,6 +39,16 @@ def final(gemm: Gemm) -> tuple[Argument, ...]:
     d = (OperandArgument("D"), *longs(gemm.ldd, gemm.stride_d), ScalarArgument(gemm.alpha, gemm.sums))
     c = (OperandArgument("C"), *longs(gemm.ldc, gemm.stride_c), ScalarArgument(gemm.beta, gemm.sums))
     return d + c if gemm.use_beta else d
+
+
+def too_much_for_program(fact: CompiledFacts, items: int, target: Target) -> Iterator[Rejection]:
+    """What the compiler says: more work-items than its registers allow, and the local memory it really took."""
+    if fact.max_work_group_size is not None and items > fact.max_work_group_size:
+        allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
+        yield Rejection("work-group size", f"{items} work-items, {allowed}")
+    if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
+        have = f"the device has {target.local_memory_bytes}"
+        yield Rejection("local memory", f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
 
 
 def allocations(problem: Problem, workspace_bytes: int) -> dict[str, int]:

@@ -49,15 +49,11 @@ class OpenClGemm(Kernel):
         """What the template asks for beside what all do."""
 
     @abstractmethod
-    def wrong_form(
-        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
-    ) -> Iterator[Rejection]:
+    def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         """Why a configuration cannot run that is legal in every form."""
 
     @abstractmethod
-    def wrong_edges(
-        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
-    ) -> Iterator[Rejection]:
+    def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
         """Why a matrix is too small for addresses that are moved back at its edges (ShiftPtr)."""
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
@@ -65,13 +61,12 @@ class OpenClGemm(Kernel):
         if config.flag("LocalMemory") != form:
             yield Rejection(Reason.FORM, f"{self.name} is the form with LocalMemory: {form}")
         yield from rules.common(config, problem_type, target)
-        yield from self.wrong_form(config, Schedule.of(config), problem_type, target)
+        yield from self.wrong_form(config, problem_type, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
         if config.word("EdgeType") == "ShiftPtr":
-            yield from self.wrong_edges(config, schedule, Gemm.of(problem), problem.type)
-        yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
+            yield from self.wrong_edges(config, problem.type, Gemm.of(problem))
+        yield from rules.problem_fits(Schedule.of(config), problem, self.plan(config, problem, target), target)
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.compiled(Schedule.of(config), facts, target)
@@ -94,7 +89,16 @@ class OpenClGemm(Kernel):
         return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return Schedule.of(config).derived()
+        schedule = Schedule.of(config)
+        return {
+            "MacroTile": schedule.macro_tile,
+            "MacroTile0": schedule.macro_tile[0],
+            "MacroTile1": schedule.macro_tile[1],
+            "DepthU": schedule.depth,
+            "LoopUnroll": schedule.loop_unroll,
+            "NumThreads": schedule.work_items,
+            "WorkGroupSize": schedule.work_items,
+        }
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         gemm = Gemm.of(problem)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tunesmith.kernels.gemm.launching import GRID_MAX, allocations
+from tunesmith.kernels.gemm.launching import GRID_MAX, allocations, too_much_for_program
 from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
@@ -40,13 +40,6 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
         )
     if schedule.global_split > GRID_MAX:
         yield Rejection(Reason.SPLIT, f"GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups")
-    yield from _stream(schedule)
-    unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
-    if unrolled > UNROLLED_MAX:
-        yield Rejection(Reason.UNROLLED_CODE, f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
-
-
-def _stream(schedule: Schedule) -> Iterator[Rejection]:
     if schedule.stream_grid and schedule.global_split > 1:
         yield Rejection(Reason.STREAM, f"K is split already, GlobalSplitU {schedule.global_split} would do it again")
     if not schedule.streams and schedule.stream_full_tiles:
@@ -54,18 +47,16 @@ def _stream(schedule: Schedule) -> Iterator[Rejection]:
         yield Rejection(Reason.STREAM, f"{full} means nothing without StreamKGrid")
     if schedule.stream_grid > INT_MAX:
         yield Rejection(Reason.STREAM, f"StreamKGrid {schedule.stream_grid}, at most {INT_MAX} work-groups")
+    unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
+    if unrolled > UNROLLED_MAX:
+        yield Rejection(Reason.UNROLLED_CODE, f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
 
 
 def compiled(schedule: Schedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
     """What the compiler says: how many work-items its registers allow, and the local memory it really took."""
     for fact in facts:
         items = {"gemm": schedule.work_items}.get(fact.entry, REDUCTION_ITEMS if fact.entry in SUMS else 1)
-        if fact.max_work_group_size is not None and items > fact.max_work_group_size:
-            allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
-            yield Rejection(Reason.WORK_GROUP, f"{items} work-items, {allowed}")
-        if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
-            have = f"the device has {target.local_memory_bytes}"
-            yield Rejection(Reason.LOCAL_MEMORY, f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
+        yield from too_much_for_program(fact, items, target)
 
 
 def loads(tile: TileLoads) -> Iterator[Rejection]:

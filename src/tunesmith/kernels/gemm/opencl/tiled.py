@@ -62,9 +62,8 @@ class TiledGemm(OpenClGemm):
             "local_elements": local_elements(config),
         }
 
-    def wrong_form(
-        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
-    ) -> Iterator[Rejection]:
+    def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
         if any(extent % schedule.vector for extent in schedule.thread_tile):
             yield Rejection(
                 Reason.THREAD_TILE, f"VectorWidth {schedule.vector} does not divide ThreadTile {schedule.thread_tile}"
@@ -85,9 +84,8 @@ class TiledGemm(OpenClGemm):
                 Reason.REGISTERS, f"about {elements * words} for sums and loads, a work-item has {REGISTERS_MAX}"
             )
 
-    def wrong_edges(
-        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
-    ) -> Iterator[Rejection]:
+    def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
         for operand, extent in (("A", gemm.m), ("B", gemm.n)):
             along_tile = TileLoads.of(operand, config, problem_type).along_tile
             if along_tile and extent < schedule.vector:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK
 from tunesmith.kernels.gemm.cuda_common import MOST_SPILLED_BYTES, wrong_size
+from tunesmith.kernels.gemm.launching import too_much_for_program
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Plan, Problem, Rejection, Target
 
@@ -45,9 +46,7 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> 
     if tiling.shared != 1:
         detail = f"{tiling.shared} work-items cannot share an element of D in this family: the third of WorkGroup is 1"
         yield Rejection(Reason.LOCAL_SPLIT, detail)
-    items = algorithm.items(tiling)
-    if "reduce" in algorithm.entries("gemm"):
-        items = max(items, REDUCE_ITEMS)
+    items = max(algorithm.items(tiling), REDUCE_ITEMS if algorithm.split else 1)
     if items > target.max_work_group_size:
         yield Rejection(Reason.WORK_GROUP, f"{items} work-items, the device allows {target.max_work_group_size}")
     if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
@@ -90,12 +89,7 @@ def compiled(
     """What the compiler says: registers, what lives in memory instead, work-items and local memory."""
     for fact in facts:
         items = REDUCE_ITEMS if fact.entry == "reduce" else algorithm.items(tiling)
-        if fact.max_work_group_size is not None and items > fact.max_work_group_size:
-            allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
-            yield Rejection(Reason.WORK_GROUP, f"{items} work-items, {allowed}")
-        if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
-            have = f"the device has {target.local_memory_bytes}"
-            yield Rejection(Reason.LOCAL_MEMORY, f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
+        yield from too_much_for_program(fact, items, target)
         if fact.registers and fact.registers * items > REGISTERS_PER_BLOCK:
             need = f"{fact.registers} for each of {items} work-items"
             yield Rejection(Reason.REGISTERS, f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
