@@ -15,7 +15,7 @@ from ._candidates import candidates_of, later_values, propose
 from ._joins import check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
-from ._results import phase_of, step_names
+from ._results import step_names
 from ._run import AS_IT_IS, fork
 from ._steps import Benchmark, Final, Fork, Join, Phase, Phases
 
@@ -85,7 +85,7 @@ class _Walk:
     def _step(self, index: int, name: str) -> StepForecast:
         """What a step costs; afterwards the lineages are those that it leaves."""
         step = self._phases.steps[index]
-        made = StepForecast(name, phase_of(step), len(self._lineages))
+        made = StepForecast(name, step.phase, len(self._lineages))
         match step:
             case Fork(choices):
                 made = replace(made, choices=choices.count)

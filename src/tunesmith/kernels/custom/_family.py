@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels._registry import LANGUAGE
 from tunesmith.problems.custom import (
     FLOATS,
@@ -21,7 +21,6 @@ from tunesmith.problems.custom import (
 )
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     LocalArgument,
@@ -39,13 +38,14 @@ from tunesmith.spaces import Parameter, Space
 from tunesmith.spaces.expressions import Expression, ceil_div, round_up
 
 
-class DescribedKernel(Kernel):
-    """One launch of the described kernel; its parameters are macros of the source.
+class CustomKernel(Kernel):
+    """One launch of the described kernel in OpenCL C: every argument of the description is one of the kernel's, in its
+    order; its parameters are macros of the source.
 
     A type whose description has no source in the family's language has no parameters here.
     """
 
-    operation = "Custom"
+    name, operation, language = "Custom", "Custom", "OpenCL"
     local_alignment = 1
     """What the bytes of an argument in local memory are rounded up to."""
     most_declared_bytes: int | None = None
@@ -56,8 +56,7 @@ class DescribedKernel(Kernel):
         if self.language not in description.sources:
             return Space(())
         language = Parameter(LANGUAGE, self.language, (self.language,), "The language of the source that is compiled.")
-        own = (Parameter(one.name, one.default, one.values, one.doc) for one in description.parameters)
-        return Space((language, *own))
+        return Space((language, *description.parameters))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         """Those that no size can change."""
@@ -84,9 +83,7 @@ class DescribedKernel(Kernel):
         macros = [f"-D{parameter.name}={_macro(config[parameter.name])}" for parameter in description.parameters]
         return (Module(self.language, source.text, (description.entry,), (*source.options, *macros)),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         return Plan((self.launch(config, problem, target),))
 
     def launch(self, config: Configuration, problem: Problem, target: Target) -> Launch:

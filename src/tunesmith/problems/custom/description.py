@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from tunesmith.problems._yaml import Node, parse_yaml
-from tunesmith.records import UserError, Value
+from tunesmith.records import UserError
+from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression
 
 TextOf = Callable[[str, str, str], str]
@@ -28,16 +29,6 @@ DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "i
 _NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "WorkGroup", "Grid", "Reference", "Flops")
 _OPTIONAL = ("Language", "Parameters", "Constraints", "LocalMemory", "Tolerance", "Bytes", "Options")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedParameter:
-    """A name that the source sees as a macro, and its values."""
-
-    name: str
-    values: tuple[Value, ...]
-    default: Value
-    doc: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +91,7 @@ class Description:
     reference_text: str
     entry: str
     sizes: tuple[str, ...]
-    parameters: tuple[DescribedParameter, ...]
+    parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
     arguments: tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]
     work_group: tuple[Expression, ...]
@@ -210,14 +201,15 @@ def _check_outputs(description: Description, place: Node) -> None:
         )
 
 
-def _parameters(entry: Node | None) -> tuple[DescribedParameter, ...]:
+def _parameters(entry: Node | None) -> tuple[Parameter, ...]:
+    """Names that the source sees as macros, and their values."""
     if entry is None:
         return ()
     given = entry.mapping("Parameters")
     return tuple(_parameter(_identifier(name, entry.at(name), "a parameter"), given[name]) for name in given)
 
 
-def _parameter(name: str, entry: Node) -> DescribedParameter:
+def _parameter(name: str, entry: Node) -> Parameter:
     fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
     values = tuple(item.plain(name) for item in fields["Values"].sequence(f"{name}.Values"))
     for value in values:
@@ -228,7 +220,7 @@ def _parameter(name: str, entry: Node) -> DescribedParameter:
     default = fields["Default"].plain(name) if "Default" in fields else values[0]
     if default not in values:
         raise fields["Default"].wrong(f"{name}: the default {default!r} is not among its values", "list it, too")
-    return DescribedParameter(name, values, default, fields["Doc"].word("Doc") if "Doc" in fields else "")
+    return Parameter(name, default, values, fields["Doc"].word("Doc") if "Doc" in fields else "")
 
 
 def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.launching import factor
@@ -27,8 +29,12 @@ from ._guess import seconds
 from ._launches import REDUCTION_ITEMS, product, sums_bytes
 from ._panels import Panels
 from ._reasons import Reason
-from ._render import render
 from ._schedule import Schedule
+
+REAL = {"s": "float", "d": "double"}
+"""What OpenCL C calls a data type of a problem type."""
+
+OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable")
 
 ALIGNMENT = 256
 """Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
@@ -108,7 +114,7 @@ class OpenClGemm(Kernel):
 
 @lru_cache(maxsize=8192)
 def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType) -> Module:
-    schedule = Schedule.of(config)
+    schedule, fields = Schedule.of(config), problem_type.fields
     packing = (f"pack_{panels.operand}" for panels in Panels.of(config, problem_type))
     values = {
         "schedule": schedule,
@@ -116,5 +122,29 @@ def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType
         "shift": config.word("EdgeType") == "ShiftPtr",
         "reduction_items": REDUCTION_ITEMS,
         **family.values(config, problem_type),
+        "real": REAL[fields.word("DataType")],
+        "use_beta": fields.flag("UseBeta"),
+        "transpose_a": fields.flag("TransposeA"),
+        "transpose_b": fields.flag("TransposeB"),
     }
-    return render(family.template, (*packing, "gemm", *schedule.sums), problem_type, values)
+    text = _environment().get_template(family.template).render(values)
+    return Module("OpenCL", text, (*packing, "gemm", *schedule.sums), OPTIONS)
+
+
+def lane(vector: int, number: int) -> str:
+    """How OpenCL C names an element of a vector: `.s0` to `.sf`; a vector of one is a scalar."""
+    return "" if vector == 1 else f".s{number:x}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tunesmith.kernels.gemm.opencl", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # OpenCL C, not HTML
+    )
+    environment.globals["lane"] = lane
+    return environment

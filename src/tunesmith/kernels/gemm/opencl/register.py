@@ -37,10 +37,7 @@ class RegisterGemm(OpenClGemm):
                 parameter.LOOP_UNROLL,
                 parameter.DEPTH_U,
                 parameter.EDGE_TYPE,
-                parameter.GLOBAL_SPLIT,
-                parameter.STREAM_GRID,
-                parameter.STREAM_FULL_TILES,
-                parameter.GROUP_MAPPING,
+                *parameter.DEALING,
                 parameter.PACK_A,
                 parameter.PACK_B,
             )

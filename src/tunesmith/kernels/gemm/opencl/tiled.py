@@ -42,10 +42,7 @@ class TiledGemm(OpenClGemm):
                 parameter.LOADS_B,
                 parameter.PREFETCH,
                 parameter.EDGE_TYPE,
-                parameter.GLOBAL_SPLIT,
-                parameter.STREAM_GRID,
-                parameter.STREAM_FULL_TILES,
-                parameter.GROUP_MAPPING,
+                *parameter.DEALING,
                 parameter.LDS_PAD,
             )
         )
