@@ -24,11 +24,10 @@ from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Measure, Table
 from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
-from ._steps import Benchmark, Final, Fork, Join, Objective, Phases
+from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Objective, Phases
 from ._winners import Confirm, Contest, choose, relative_costs
 
 Observe = Callable[[StepResult], None]
-Finals = Callable[[Told], Iterable[Batch]]
 
 AS_IT_IS = Combinations(())
 """The one choice of a step that measures lineages without varying anything."""
@@ -153,16 +152,10 @@ class _Bench:
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
         return Searched(search, step.problems)
 
-    def _all_of(
-        self,
-        configs: Sequence[Configuration],
-        step: Join | Final,
-        mode: Mode = Mode.RACED,
-        finals: Finals = lambda told: (),
-    ) -> Searched:
+    def _all_of(self, configs: Sequence[Configuration], step: Join | Final, mode: Mode = Mode.RACED) -> Searched:
         """All of a list, on which no strategy has a say."""
         candidates = replace(Candidates.of_list(configs), mode=mode)
-        return Searched(RaceThenConfirm(finals).start(candidates, np.random.default_rng(0)), step.problems)
+        return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
 
     def _contest(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Contest:
         objective, work = self.phases.objective, self.judge.work
@@ -208,14 +201,13 @@ def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
 
 
-def _finals(*contests: Contest) -> list[Batch]:
-    """What each contest would confirm."""
+def _finals(contest: Contest) -> list[Batch]:
+    """What a contest would confirm."""
     asked: list[Batch] = []
 
     def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
         asked.append(Batch(tuple(configs), Mode.CONFIRMED, tuple(problems)))
         return Table()
 
-    for contest in contests:
-        choose(contest, confirm)
+    choose(contest, confirm)
     return asked

@@ -128,11 +128,10 @@ def read_globals(node: Node | None, notes: Notes) -> GlobalParameters:
     """Tensile's parameters that mean something else or nothing here are said to be ignored."""
     if node is None or node.is_null:
         return GlobalParameters()
-    known = _without_tensiles(node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes)
-    values = _read(GLOBAL_KEYS, node, known, "GlobalParameters")
+    values = _read(GLOBAL_KEYS, node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes)
     if "objective" in values:
-        values["objective"] = Objective(str(values["objective"]))
-    made = GlobalParameters(**values)  # type: ignore[arg-type]  # each checked by its key
+        values["objective"] = Objective(values["objective"])
+    made = GlobalParameters(**values)
     fewest, most = made.minimum_samples, made.maximum_samples
     if fewest is not None and most is not None and fewest > most:
         place = node.at("MaximumSamples")
@@ -147,36 +146,38 @@ def read_logic(node: Node | None, notes: Notes) -> LibraryLogic:
     """The names must be fit to stand in the name of a file."""
     if node is None or node.is_null:
         return LibraryLogic()
-    known = _without_tensiles(node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes)
-    values = _read(LOGIC_KEYS, node, known, "LibraryLogic")
+    values = _read(LOGIC_KEYS, node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes)
     for attribute, value in values.items():
         name = LOGIC_KEYS[attribute].name
         if not _IN_FILE_NAMES.fullmatch(str(value)):
             what = f"{name} cannot be {shown(value)}: it stands in the name of a file"
             remedy = "use up to 64 letters, digits, _ . + and -, the first a letter, a digit or _"
             raise UserError(node.at(name), what, remedy)
-    return LibraryLogic(**values)  # type: ignore[arg-type]  # each checked by its key
+    return LibraryLogic(**values)
 
 
-def _without_tensiles(
-    node: Node, where: str, answered: Mapping[str, str], ignored: Collection[str], notes: Notes
-) -> dict[str, Node]:
-    """The keys that mean something here; what becomes of Tensile's others is said."""
+def _read(
+    keys: Mapping[str, Key],
+    node: Node,
+    where: str,
+    answered: Mapping[str, str],
+    ignored: Collection[str],
+    notes: Notes,
+) -> dict[str, Any]:
+    """The values of the keys that mean something here, by attribute; what becomes of Tensile's others is said."""
     given = node.mapping(where)
     for name, instead in answered.items():
         if name in given:
             notes.say(node.at(name), f"{name} is ignored: {instead}")
     if foreign := [name for name in given if name in ignored]:
         notes.say(node.at(foreign[0]), f"keys of {where} that mean nothing here: {', '.join(foreign)}")
-    return {name: value for name, value in given.items() if name not in answered and name not in ignored}
-
-
-def _read(keys: dict[str, Key], node: Node, given: dict[str, Node], where: str) -> dict[str, object]:
     attributes = {key.name: attribute for attribute, key in keys.items()}
-    values: dict[str, object] = {}
-    for name, value in given.items():
+    values: dict[str, Any] = {}
+    for name in given:
+        if name in answered or name in ignored:
+            continue
         if name not in attributes:
             raise unknown_key(node.at(name), shown(name), attributes, where)
         attribute = attributes[name]
-        values[attribute] = keys[attribute].check(value.plain(name), node.at(name))
+        values[attribute] = keys[attribute].check(given[name].plain(name), node.at(name))
     return values

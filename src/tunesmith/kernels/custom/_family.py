@@ -9,6 +9,7 @@ import numpy as np
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels._registry import LANGUAGE
+from tunesmith.problems import storage_bytes
 from tunesmith.problems.custom import (
     FLOATS,
     ArrayArgument,
@@ -133,10 +134,7 @@ class CustomKernel(Kernel):
 
 
 def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
-    needs = {
-        operand.name: operand.storage_elements * np.dtype(operand.dtype).itemsize
-        for operand in CustomOperation().operands(problem)
-    }
+    needs = {operand.name: storage_bytes(operand) for operand in CustomOperation().operands(problem)}
     largest = max(needs, key=needs.__getitem__)
     if needs[largest] > target.max_allocation_bytes:
         detail = f"{largest} has {needs[largest]} bytes, the device allocates at most {target.max_allocation_bytes}"

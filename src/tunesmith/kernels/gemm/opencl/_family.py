@@ -28,7 +28,6 @@ from . import _rules as rules
 from ._guess import seconds
 from ._launches import REDUCTION_ITEMS, product, sums_bytes
 from ._panels import Panels
-from ._reasons import Reason
 from ._schedule import Schedule
 
 REAL = {"s": "float", "d": "double"}
@@ -65,7 +64,7 @@ class OpenClGemm(Kernel):
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         form = self.form["LocalMemory"]
         if config.flag("LocalMemory") != form:
-            yield Rejection(Reason.FORM, f"{self.name} is the form with LocalMemory: {form}")
+            yield Rejection("form", f"{self.name} is the form with LocalMemory: {form}")
         yield from rules.common(config, problem_type, target)
         yield from self.wrong_form(config, problem_type, target)
 

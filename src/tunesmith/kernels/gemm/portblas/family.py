@@ -40,7 +40,7 @@ class PortBlasGemm(Kernel):
         tiling = Tiling.of(config)
         if tiling.algorithm not in ALGORITHMS:
             there_are = ", ".join(ALGORITHMS)
-            yield Rejection(rules.Reason.ALGORITHM, f"{self.name} has no {tiling.algorithm}; there are {there_are}")
+            yield Rejection("algorithm", f"{self.name} has no {tiling.algorithm}; there are {there_are}")
             return
         if beyond := list(beyond_blas(problem_type, ELEMENTS)):
             yield from beyond
