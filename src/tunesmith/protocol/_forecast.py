@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Problem
 from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
 from tunesmith.spaces import Combinations
 
-from ._candidates import candidates_of, later_values, propose
+from ._candidates import candidates_of, proposals
 from ._joins import check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
@@ -108,13 +108,10 @@ class _Walk:
         """Every lineage tries some of its choices, and goes on with the one that is expected to win."""
         search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
         if self._only_legal:
-            later = self._phases.steps[index + 1 :], self._phases.tuned
-            proposals = [
-                propose(each, choices, problems, later_values(*later, each), self._judge) for each in self._lineages
-            ]
-            legal = [proposal.configurations for proposal in proposals]
+            proposed = proposals(self._phases, index, self._lineages, choices, problems, self._judge)
+            legal = [proposal.configurations for proposal in proposed]
             if not is_whole:
-                lazy = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposals]
+                lazy = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposed]
                 legal = [tuple(c for c in map(each.base.__or__, some(each.choices)) if each.legal(c)) for each in lazy]
             # Solutions that several lineages have are measured once; which these are, a sample does not show.
             configs = (
@@ -126,7 +123,7 @@ class _Walk:
                 counts, cells = [count * choices.count // SAMPLE for count in counts], cells * choices.count // SAMPLE
             self._lineages = tuple(
                 each.lineage | dict(each.candidates)[each.incumbent or each.configurations[0]]
-                for each in proposals
+                for each in proposed
                 if each.candidates
             )
         else:

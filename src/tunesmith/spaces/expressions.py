@@ -128,7 +128,7 @@ def _check(part: ast.AST, place: str, depth: int) -> None:
             allowed = isinstance(part, _OTHER_PARTS)
     if not allowed:
         text = ast.unparse(part)[:60] if isinstance(part, ast.expr) else type(part).__name__
-        raise UserError(place, f"{text!r} is not allowed in an expression", _remedy())
+        raise UserError(place, f"{text!r} is not allowed in an expression", _REMEDY)
     for inner in ast.iter_child_nodes(part):
         if isinstance(inner, ast.expr):
             _check(inner, place, depth + 1)
@@ -207,11 +207,8 @@ def _shown(value: object) -> str:
     return repr(value)[:60]
 
 
-def _remedy() -> str:
-    return (
-        f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {', '.join(FUNCTIONS)}"
-    )
-
+_NAMED = ", ".join(FUNCTIONS)
+_REMEDY = f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {_NAMED}"
 
 _EXAMPLE = "ceil_div(M, 16) * WorkGroup[0]"
 

@@ -84,7 +84,9 @@ class VendorBlas(Kernel):
         if gemm.dtype == "int8" and (gemm.lda % INT8_ALIGNMENT or gemm.ldb % INT8_ALIGNMENT):
             what = f"A and B have leading dimensions {gemm.lda} and {gemm.ldb}"
             yield Rejection("alignment", f"{what}, cuBLAS takes multiples of {INT8_ALIGNMENT} of int8")
-        if gemm.dtype.startswith("float8") and any(extent % FLOAT8_ALIGNMENT for extent in _float8_extents(gemm)):
+        wide = np.dtype(gemm.dest).itemsize
+        in_bytes = (gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * wide, gemm.ldd * wide)
+        if gemm.dtype.startswith("float8") and any(extent % FLOAT8_ALIGNMENT for extent in in_bytes):
             what = f"M, K or a leading dimension of {problem}"
             yield Rejection("alignment", f"{what} is no multiple of {FLOAT8_ALIGNMENT} bytes, as cuBLASLt asks")
         for operand in GemmOperation().operands(problem):
@@ -107,12 +109,6 @@ class VendorBlas(Kernel):
 def _is_extended(gemm: Gemm) -> bool:
     """Whether plain BLAS has no word for it."""
     return gemm.dtype.startswith("float8") or gemm.bias or gemm.activation != "none"
-
-
-def _float8_extents(gemm: Gemm) -> tuple[int, ...]:
-    """M and K in elements, leading dimensions in bytes."""
-    wide = np.dtype(gemm.dest).itemsize
-    return gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * wide, gemm.ldd * wide
 
 
 def _wrong_epilogue(gemm: Gemm, target: Target) -> Iterator[Rejection]:

@@ -27,7 +27,7 @@ def program(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str, ent
     kinds = [replace(kind, transpose_a=entry.transpose_a, transpose_b=entry.transpose_b) for entry in entries]
     macros: Macros = {
         "REAL": kind.element.real,
-        "HALF": int(kind.element.is_half),
+        "HALF": int(kind.element.size == 2),
         "USE_BETA": int(kind.use_beta),
         **({"LOCAL_AT_LAUNCH": 1} if any(shared_bytes(algorithm, tiling, one, language) for one in kinds) else {}),
         **algorithm.macros(tiling, kind),

@@ -12,7 +12,7 @@ from tunesmith.records import CompiledFacts, Plan, Problem, Rejection, Target
 
 from .algorithm import Algorithm
 from .staged import REDUCE_ITEMS
-from .tiling import ELEMENTS, Kind, Tiling, blocks
+from .tiling import Kind, Tiling, blocks
 
 REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
@@ -46,7 +46,7 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> 
 
 def wrong_depth(tiling: Tiling, kind: Kind) -> Rejection | None:
     """A stage must have a step, and whole ones."""
-    size = ELEMENTS[kind.data_type].size
+    size = kind.element.size
     if tiling.cache_line and tiling.cache_line % size == 0:
         return None
     return Rejection("depth", f"CacheLine {tiling.cache_line} is no number of elements of {size} bytes")
