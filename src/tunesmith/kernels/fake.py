@@ -100,7 +100,8 @@ class FakeGemm(Kernel):
         work_items = math.prod(config.integers("WorkGroup"))
         if work_items > target.max_work_group_size:
             yield Rejection("work-group size", f"{work_items} work-items, at most {target.max_work_group_size}")
-        if (need := _local_bytes(config)) > target.local_memory_bytes:
+        stages = 2 if config.flag("PrefetchGlobalRead") else 1
+        if (need := sum(_tile(config)) * _unroll(config) * 4 * stages) > target.local_memory_bytes:
             yield Rejection("local memory", f"{need} bytes, the device has {target.local_memory_bytes}")
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
@@ -156,10 +157,6 @@ def _tile(config: Configuration) -> tuple[int, int]:
 def _unroll(config: Configuration) -> int:
     """LoopUnroll; 0, the default of the space that all families share, leaves it at 8."""
     return config.integer("LoopUnroll") or 8
-
-
-def _local_bytes(config: Configuration) -> int:
-    return sum(_tile(config)) * _unroll(config) * 4 * (2 if config.flag("PrefetchGlobalRead") else 1)
 
 
 def _efficiency(config: Configuration) -> float:

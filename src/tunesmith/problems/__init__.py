@@ -2,7 +2,7 @@
 
 from tunesmith.records import Registry
 
-from ._base import Array, Expected, Operation, strided
+from ._base import Array, Expected, Operation, storage_bytes, strided
 from ._files import text_of
 from ._keys import Key, checked, shown, unknown_key
 from ._yaml import Node, read_yaml
@@ -36,6 +36,7 @@ __all__ = [
     "range_sizes",
     "read_yaml",
     "shown",
+    "storage_bytes",
     "strided",
     "text_of",
     "unknown_key",

@@ -187,6 +187,11 @@ class Operation(ABC):
         return float(sum(traffic(operand) for operand in self.operands(problem)))
 
 
+def storage_bytes(operand: Operand) -> int:
+    """Of memory, the gaps between rows included."""
+    return operand.storage_elements * np.dtype(operand.dtype).itemsize
+
+
 def traffic(operand: Operand) -> int:
     """Bytes of an operand's elements, counted twice where they are read and written."""
     return math.prod(operand.shape) * np.dtype(operand.dtype).itemsize * (2 if operand.role == "inout" else 1)

@@ -124,11 +124,7 @@ def _entry(position: int, value: Value, place: str) -> Span | SameAs:
 
 def _span(where: str, value: tuple[Value, ...], place: str) -> Span:
     if not 1 <= len(value) <= 4:
-        raise UserError(
-            place,
-            f"{where}: {shown(value)} has {len(value)} numbers",
-            f"give {_FORMS}",
-        )
+        raise UserError(place, f"{where}: {shown(value)} has {len(value)} numbers", f"give {_FORMS}")
     numbers = [item for item in value if is_integer(item)]
     if len(numbers) < len(value):
         raise UserError(place, f"{where}: {shown(value)} is not made of whole numbers", "give whole numbers")

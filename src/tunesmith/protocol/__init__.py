@@ -1,12 +1,10 @@
 """In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
 
-from ._candidates import Proposal
 from ._drive import Searched, carry_out
 from ._forecast import Forecast, StepForecast, forecast
-from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Cell, Measure, Table
-from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
+from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
 from ._run import run
 from ._settings import GlobalParameters, LibraryLogic
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
@@ -19,20 +17,17 @@ __all__ = [
     "Cell",
     "Contest",
     "Decision",
-    "Dropped",
     "Final",
     "Forecast",
     "Fork",
     "GlobalParameters",
     "Join",
-    "Judge",
     "LibraryLogic",
     "Lineage",
     "Measure",
     "Objective",
     "Phase",
     "Phases",
-    "Proposal",
     "Result",
     "SearchPlan",
     "Searched",

@@ -16,7 +16,7 @@ from tunesmith.spaces import Combinations
 
 from ._judge import Judge, first_rejection
 from ._lineage import Lineage
-from ._steps import Benchmark, Fork, Step
+from ._steps import Benchmark, Fork, Phases
 
 Values = tuple[str, tuple[Value, ...]]
 """A parameter's name with its values, in the order of the tuning file."""
@@ -67,7 +67,7 @@ class Proposal:
 
 
 def propose(
-    lineage: Lineage, choices: Combinations, problems: Sequence[Problem], later: Sequence[Values], judge: Judge
+    lineage: Lineage, later: Sequence[Values], choices: Combinations, problems: Sequence[Problem], judge: Judge
 ) -> Proposal:
     """The legal ones of a lineage's choices; where there is none, with parameters of `later` steps replaced.
 
@@ -120,10 +120,21 @@ def substitutions(lineage: Lineage, later: Sequence[Values]) -> Iterator[Configu
             yield from Combinations(tuple(axis for listed in chosen for axis in listed.axes))
 
 
-def later_values(steps: Sequence[Step], tuned: Sequence[Values], lineage: Lineage) -> list[Values]:
-    """Those parameters that `steps` (what comes after a step) still vary and that the lineage has not settled."""
-    varied = {name for step in steps if isinstance(step, Fork | Benchmark) for name in step.choices.names}
-    return [(name, values) for name, values in tuned if name in varied and name not in lineage.fixed]
+def proposals(
+    phases: Phases,
+    index: int,
+    lineages: Sequence[Lineage],
+    choices: Combinations,
+    problems: Sequence[Problem],
+    judge: Judge,
+) -> list[Proposal]:
+    """What each lineage may try in the step of that index; substitutes are of parameters that steps after it still vary
+    and that the lineage has not settled."""
+    after = (step for step in phases.steps[index + 1 :] if isinstance(step, Fork | Benchmark))
+    varied = {name for step in after for name in step.choices.names}
+    tuned = [(name, values) for name, values in phases.tuned if name in varied]
+    later = ([each for each in tuned if each[0] not in lineage.fixed] for lineage in lineages)
+    return [propose(*each, choices, problems, judge) for each in zip(lineages, later, strict=True)]
 
 
 def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Proposal:

@@ -11,11 +11,11 @@ from tunesmith.records import Configuration, Problem
 from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
 from tunesmith.spaces import Combinations
 
-from ._candidates import Proposal, candidates_of, later_values, propose
+from ._candidates import Proposal, candidates_of, proposals
 from ._joins import check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
-from ._results import phase_of, step_names
+from ._results import step_names
 from ._run import AS_IT_IS, fork
 from ._steps import Benchmark, Final, Fork, Join, Phase, Phases
 
@@ -85,7 +85,7 @@ class _Walk:
     def _step(self, index: int, name: str) -> StepForecast:
         """What a step costs; afterwards the lineages are those that it leaves."""
         step = self._phases.steps[index]
-        made = StepForecast(name, phase_of(step), len(self._lineages))
+        made = StepForecast(name, step.phase, len(self._lineages))
         match step:
             case Fork(choices):
                 made = replace(made, choices=choices.count)
@@ -108,14 +108,11 @@ class _Walk:
         """Every lineage tries some of its choices, and goes on with the one that is expected to win."""
         search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
         if self._only_legal:
-            later = self._phases.steps[index + 1 :], self._phases.tuned
-            proposals = [
-                propose(each, choices, problems, later_values(*later, each), self._judge) for each in self._lineages
-            ]
-            counts, cells = self._legal(proposals, choices, problems)
+            proposed = proposals(self._phases, index, self._lineages, choices, problems, self._judge)
+            counts, cells = self._legal(proposed, choices, problems)
             self._lineages = tuple(
                 each.lineage | dict(each.candidates)[each.incumbent or each.configurations[0]]
-                for each in proposals
+                for each in proposed
                 if each.candidates
             )
         else:

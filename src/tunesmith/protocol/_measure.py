@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tunesmith.records import Configuration, Estimate, Problem
-from tunesmith.search import Told
 
 Cell = tuple[Configuration, Problem]
 
@@ -22,11 +21,6 @@ class Table:
 
     cells: Mapping[Cell, Estimate] = field(default_factory=dict)
     paired: Mapping[Cell, tuple[float, ...]] = field(default_factory=dict)
-
-    @staticmethod
-    def of(told: Told) -> Table:
-        """The times that a search was told."""
-        return Table({(config, p): estimate for config, row in told.items() for p, estimate in row.items()})
 
     def rows(self) -> dict[Configuration, dict[Problem, Estimate]]:
         """The times by configuration, of those that ran anywhere."""

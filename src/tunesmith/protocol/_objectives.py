@@ -39,10 +39,17 @@ class Yardstick:
 
     def cost(self, times: Times) -> float:
         """Log cost of a candidate with these times; infinite for one that ran nowhere."""
-        return _COSTS[self.objective](times, self) if times else math.inf
-
-    def weight(self, problem: Problem) -> float:
-        return self.weights.get(problem, 1.0)
+        if not times:
+            return math.inf
+        if self.objective is Objective.MAX:
+            return min(math.log(seconds / self.work[problem]) for problem, seconds in times.items())
+        weights = {problem: self.weights.get(problem, 1.0) for problem in times}
+        if self.objective is Objective.TOTAL_TIME:
+            return math.log(math.fsum(weights[problem] * seconds for problem, seconds in times.items()))
+        regrets = {problem: math.log(seconds / self.best[problem]) for problem, seconds in times.items()}
+        if self.objective is Objective.WORST:
+            return max(regrets.values())
+        return math.fsum(weights[problem] * regret for problem, regret in regrets.items()) / math.fsum(weights.values())
 
 
 def yardstick(
@@ -54,33 +61,3 @@ def yardstick(
             best[problem] = min(seconds, best.get(problem, math.inf))
     flops = {problem: work(problem) for problem in best} if objective is Objective.MAX else {}
     return Yardstick(objective, best, flops, weights)
-
-
-def _regrets(times: Times, against: Yardstick) -> dict[Problem, float]:
-    return {problem: math.log(seconds / against.best[problem]) for problem, seconds in times.items()}
-
-
-def _geomean(times: Times, against: Yardstick) -> float:
-    regrets = _regrets(times, against)
-    weighted = math.fsum(against.weight(problem) * regret for problem, regret in regrets.items())
-    return weighted / math.fsum(map(against.weight, regrets))
-
-
-def _worst(times: Times, against: Yardstick) -> float:
-    return max(_regrets(times, against).values())
-
-
-def _total_time(times: Times, against: Yardstick) -> float:
-    return math.log(math.fsum(against.weight(problem) * seconds for problem, seconds in times.items()))
-
-
-def _max(times: Times, against: Yardstick) -> float:
-    return min(math.log(seconds / against.work[problem]) for problem, seconds in times.items())
-
-
-_COSTS: Mapping[Objective, Callable[[Times, Yardstick], float]] = {
-    Objective.GEOMEAN: _geomean,
-    Objective.MAX: _max,
-    Objective.TOTAL_TIME: _total_time,
-    Objective.WORST: _worst,
-}

@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Problem, Rejection
 from ._candidates import Proposal
 from ._lineage import Lineage
 from ._measure import Table
-from ._steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
+from ._steps import Benchmark, Fork, Phase, Phases, Step
 from ._winners import Decision
 
 NOTHING_RAN = "nothing ran"
@@ -60,7 +60,7 @@ class StepResult:
 
     @property
     def phase(self) -> Phase:
-        return phase_of(self.step)
+        return self.step.phase
 
     @property
     def candidates(self) -> int:
@@ -111,18 +111,6 @@ class Result:
         return tuple(dropped for step in self.steps for dropped in step.dropped)
 
 
-def phase_of(step: Step) -> Phase:
-    match step:
-        case Benchmark(phase=phase):
-            return phase
-        case Fork():
-            return Phase.FORK
-        case Join():
-            return Phase.JOIN
-        case Final():
-            return Phase.FINAL
-
-
 MOST_NAMED = 4
 """Parameters in a step's name."""
 
@@ -139,9 +127,14 @@ _SHORT = {
 def step_names(phases: Phases) -> tuple[str, ...]:
     """A name for each step, after Tensile's: number, phase, parameters (`03_BF_NumLoadsCoalescedA`)."""
     return tuple(
-        "_".join([f"{number:02}", _SHORT[phase_of(step)], *_shortened(_parameters(step))])
+        "_".join([f"{number:02}", _SHORT[step.phase], *_shortened(_names(step))])
         for number, step in enumerate(phases.steps, start=1)
     )
+
+
+def _names(step: Step) -> tuple[str, ...]:
+    """The parameters that a step varies, or joins over."""
+    return step.choices.names if isinstance(step, Fork | Benchmark) else step.names
 
 
 def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -149,16 +142,6 @@ def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(names) <= MOST_NAMED:
         return names
     return *names[: MOST_NAMED - 1], f"and_{len(names) - MOST_NAMED + 1}_more"
-
-
-def _parameters(step: Step) -> tuple[str, ...]:
-    match step:
-        case Benchmark(choices=choices) | Fork(choices=choices):
-            return choices.names
-        case Join(names=names):
-            return names
-        case Final():
-            return ()
 
 
 def _values(config: Configuration) -> str:

@@ -17,18 +17,17 @@ from tunesmith.records import Configuration, Problem, Rejection, UserError
 from tunesmith.search import STRATEGIES, Batch, Candidates, Mode, RaceThenConfirm, Told
 from tunesmith.spaces import Combinations
 
-from ._candidates import Proposal, candidates_of, later_values, propose
+from ._candidates import Proposal, candidates_of, proposals
 from ._drive import Searched, carry_out
 from ._joins import best_of_each, check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
 from ._measure import Measure, Table
 from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
-from ._steps import Benchmark, Final, Fork, Join, Objective, Phases
+from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Objective, Phases
 from ._winners import Confirm, Contest, choose, relative_costs
 
 Observe = Callable[[StepResult], None]
-Finals = Callable[[Told], Iterable[Batch]]
 
 AS_IT_IS = Combinations(())
 """The one choice of a step that measures lineages without varying anything."""
@@ -96,12 +95,13 @@ class _Bench:
 
     def benchmark(self, step: Benchmark, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every lineage takes the best of the step's choices for itself."""
-        proposals = self._propose(lineages, step.choices, step.problems)
-        searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposals)]
+        proposed = self._propose(lineages, step.choices, step.problems)
+        searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposed)]
         table, cells = carry_out(searches, self.measure, self.judge.identity)
+        told = table.rows()
         trials = tuple(
-            self._tried(proposal.only(searched.search.told, self.judge), step, table, searched.confirmed)
-            for proposal, searched in zip(proposals, searches, strict=True)
+            self._tried(proposal.only(searched.search.told, self.judge), step, told, searched.confirmed)
+            for proposal, searched in zip(proposed, searches, strict=True)
         )
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
 
@@ -110,10 +110,11 @@ class _Bench:
         trials: tuple[Trial, ...] = ()
         table, cells, measured = Table(), 0, lineages
         if not all(lineage.times for lineage in lineages):
-            proposals = self._propose(lineages, AS_IT_IS, step.problems)
-            searches = [self._all_of(rivals, step) for rivals in self._rivals(proposals, step.names)]
+            proposed = self._propose(lineages, AS_IT_IS, step.problems)
+            searches = [self._all_of(rivals, step) for rivals in self._rivals(proposed, step.names)]
             table, cells = carry_out(searches, self.measure, self.judge.identity)
-            trials = tuple(self._tried(proposal, step, table, self.measure.confirm) for proposal in proposals)
+            told = table.rows()
+            trials = tuple(self._tried(proposal, step, told, self.measure.confirm) for proposal in proposed)
             measured = _going_on(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.judge)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
@@ -124,9 +125,9 @@ class _Bench:
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         searched = self._all_of(survivors, step, Mode.FULL)
         table, cells = carry_out([searched], self.measure, self.judge.identity)
-        result = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
+        result, told = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells), table.rows()
         for problem in step.problems:
-            contest = Contest(survivors, (problem,), table, Objective.GEOMEAN, self.judge.work)
+            contest = Contest(survivors, (problem,), told, Objective.GEOMEAN, self.judge.work)
             if decision := choose(contest, self.measure.confirm):
                 decisions = {**result.decisions, problem: decision}
                 paired = {cell: samples for made in decisions.values() for cell, samples in made.paired.items()}
@@ -137,14 +138,13 @@ class _Bench:
     def _propose(
         self, lineages: Sequence[Lineage], choices: Combinations, problems: Sequence[Problem]
     ) -> list[Proposal]:
-        later = self.phases.steps[self.index + 1 :], self.phases.tuned
-        return [propose(each, choices, problems, later_values(*later, each), self.judge) for each in lineages]
+        return proposals(self.phases, self.index, lineages, choices, problems, self.judge)
 
     def _search(self, proposal: Proposal, step: Benchmark, number: int) -> Searched:
         """Among one lineage's choices, by the file's strategy; then its finalists, where the times leave doubt."""
 
         def contest(told: Told) -> Contest:
-            return self._contest(proposal.only(told, self.judge), step, Table.of(told))
+            return self._contest(proposal.only(told, self.judge), step, told)
 
         plan = self.phases.search
         candidates = candidates_of(proposal, step.choices, step.problems, self.judge)
@@ -153,27 +153,21 @@ class _Bench:
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
         return Searched(search, step.problems)
 
-    def _all_of(
-        self,
-        configs: Sequence[Configuration],
-        step: Join | Final,
-        mode: Mode = Mode.RACED,
-        finals: Finals = lambda told: (),
-    ) -> Searched:
+    def _all_of(self, configs: Sequence[Configuration], step: Join | Final, mode: Mode = Mode.RACED) -> Searched:
         """All of a list, on which no strategy has a say."""
         candidates = replace(Candidates.of_list(configs), mode=mode)
-        return Searched(RaceThenConfirm(finals).start(candidates, np.random.default_rng(0)), step.problems)
+        return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
 
-    def _contest(self, proposal: Proposal, step: Benchmark | Join, table: Table) -> Contest:
+    def _contest(self, proposal: Proposal, step: Benchmark | Join, told: Told) -> Contest:
         objective, work = self.phases.objective, self.judge.work
         configs, incumbent = proposal.configurations, proposal.incumbent
-        return Contest(configs, step.problems, table, objective, work, incumbent, step.weights)
+        return Contest(configs, step.problems, told, objective, work, incumbent, step.weights)
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, table: Table, confirm: Confirm) -> Trial:
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, told: Told, confirm: Confirm) -> Trial:
         """What became of a lineage, given everybody's first times."""
         if proposal.refusal:
             return Trial(proposal, refusal=proposal.refusal)
-        decision = choose(self._contest(proposal, step, table), confirm)
+        decision = choose(self._contest(proposal, step, told), confirm)
         if decision is None:
             tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
             return Trial(proposal, refusal=Rejection(NOTHING_RAN, tried))
@@ -208,14 +202,13 @@ def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
 
 
-def _finals(*contests: Contest) -> list[Batch]:
-    """What each contest would confirm."""
+def _finals(contest: Contest) -> list[Batch]:
+    """What a contest would confirm."""
     asked: list[Batch] = []
 
     def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
         asked.append(Batch(tuple(configs), Mode.CONFIRMED, tuple(problems)))
         return Table()
 
-    for contest in contests:
-        choose(contest, confirm)
+    choose(contest, confirm)
     return asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
 from tunesmith.records import Configuration, Problem, ProblemType, Value
 from tunesmith.spaces import Combinations
@@ -41,6 +42,7 @@ class Fork:
     """Every lineage becomes one for each choice."""
 
     choices: Combinations
+    phase: ClassVar = Phase.FORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Join:
     names: tuple[str, ...]
     problems: tuple[Problem, ...]
     weights: Weights = field(default_factory=dict, hash=False)
+    phase: ClassVar = Phase.JOIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class Final:
     """Measure every surviving lineage on every problem."""
 
     problems: tuple[Problem, ...]
+    phase: ClassVar = Phase.FINAL
+    names: ClassVar[tuple[str, ...]] = ()
 
 
 Step = Fork | Benchmark | Join | Final

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from tunesmith.records import Configuration, Estimate, Problem
+from tunesmith.search import Told
 
 from ._intervals import RESOLUTION, faster
 from ._measure import Cell, Table
@@ -31,7 +32,7 @@ class Contest:
 
     candidates: Sequence[Configuration]
     problems: Sequence[Problem]
-    table: Table
+    told: Told
     objective: Objective
     work: Callable[[Problem], float]
     incumbent: Configuration | None = None
@@ -39,10 +40,8 @@ class Contest:
 
     def rows(self) -> dict[Configuration, Row]:
         """Estimates by problem, for each candidate that ran anywhere."""
-        cells = self.table.cells
-        rows = {
-            config: {p: cells[config, p] for p in self.problems if (config, p) in cells} for config in self.candidates
-        }
+        told = {config: self.told.get(config, {}) for config in self.candidates}
+        rows = {config: {p: row[p] for p in self.problems if p in row} for config, row in told.items()}
         return {config: row for config, row in rows.items() if row}
 
 

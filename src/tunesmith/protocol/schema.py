@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.problems import DEFAULT_OPERATION, OPERATIONS, Node, Operation, read_yaml, unknown_key
-from tunesmith.records import Configuration, ProblemType, UserError, Value
+from tunesmith.records import ProblemType, UserError, Value
 from tunesmith.spaces import Space
 
 from ._notes import Notes
@@ -84,23 +84,19 @@ class _ProblemReader:
         seen: Counter[ProblemType] = Counter()
         for entry in entries:
             parts = _parts(entry)
-            reader = self._group_reader(parts[0])
-            problem_type = reader.sizes.problem_type
+            fields = {name: value.plain(name) for name, value in parts[0].mapping("the problem type").items()}
+            operation = _operation(fields, parts[0])
+            problem_type = operation.type_of(fields, parts[0].at, self.folder)
+            for sentence in operation.assumed(fields):
+                self.notes.say_once(parts[0].place, sentence)
+            scalars = operation.scalars_of(fields, parts[0].at)
+            sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size)
+            space, derived = self.spaces(problem_type), self.derived(problem_type)
+            reader = GroupReader(sizes, space, derived, self.settings, self.notes)
             # A problem type alone has one size group, in which everything is as by default; so it is in Tensile.
             for group in parts[1:] or (Node(entry.place, {}),):
                 yield reader.read(group, seen[problem_type])
                 seen[problem_type] += 1
-
-    def _group_reader(self, node: Node) -> GroupReader:
-        fields = {name: value.plain(name) for name, value in node.mapping("the problem type").items()}
-        operation = _operation(fields, node)
-        problem_type = operation.type_of(fields, node.at, self.folder)
-        for sentence in operation.assumed(fields):
-            self.notes.say_once(node.place, sentence)
-        scalars: Configuration = operation.scalars_of(fields, node.at)
-        sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size)
-        space, derived = self.spaces(problem_type), self.derived(problem_type)
-        return GroupReader(sizes, space, derived, self.settings, self.notes)
 
 
 def _operation(fields: dict[str, Value], node: Node) -> Operation:

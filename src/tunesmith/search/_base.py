@@ -52,14 +52,6 @@ def total_seconds(told: Told) -> dict[Configuration, float]:
     return {config: fsum(estimate.seconds for estimate in row.values()) for config, row in told.items() if row}
 
 
-def _always(config: Configuration) -> bool:
-    return True
-
-
-def _nothing(config: Configuration) -> Mapping[str, Value]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Candidates:
     """The legal ones of some choices, each over a base that holds the other parameters' values.
@@ -72,11 +64,11 @@ class Candidates:
 
     choices: Combinations
     base: Configuration = Configuration()
-    legal: Callable[[Configuration], bool] = _always
+    legal: Callable[[Configuration], bool] = lambda config: True
     first: tuple[Configuration, ...] = ()
     trials: int | None = None
     mode: Mode = Mode.RACED
-    describe: Describe = _nothing
+    describe: Describe = lambda config: {}
     costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds
 
     @staticmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -11,40 +11,29 @@ from ._base import Batch, Candidates, Search, Strategy, Told
 from .sampling import Exhaustive
 
 
-class _Staged(Strategy):
-    def __init__(self, strategy: Strategy | None = None) -> None:
-        self._strategy = strategy or Exhaustive()
-
-    @abstractmethod
-    def more(self, candidates: Candidates, told: Told) -> Iterable[Batch]:
-        """What follows. `told` goes on growing, so a generator finds in it what became of each batch."""
-
-    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
-        return _Stages(self._strategy.start(candidates, random), lambda told: self.more(candidates, told))
-
-
-class RaceThenConfirm(_Staged):
+class RaceThenConfirm(Strategy):
     """What `strategy` asks for (every legal candidate), and then `finals`: given all times, the finalists' batches."""
 
     def __init__(self, finals: Callable[[Told], Iterable[Batch]], strategy: Strategy | None = None) -> None:
-        super().__init__(strategy)
-        self._finals = finals
+        self._finals, self._strategy = finals, strategy or Exhaustive()
 
-    def more(self, candidates: Candidates, told: Told) -> Iterable[Batch]:
-        return self._finals(told)
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+        return _Stages(self._strategy.start(candidates, random), self._finals)
 
 
-class Growing(_Staged):
+class Growing(Strategy):
     """Every legal candidate; then, while the best of them may lie on the edge, up to `growths` times what is beyond.
 
     `beyond` gives the candidates with what lies beyond their edge, given all times, and equal ones where nothing does.
     """
 
     def __init__(self, beyond: Callable[[Candidates, Told], Candidates], growths: int = 3) -> None:
-        super().__init__()
         self._beyond, self._growths = beyond, growths
 
-    def more(self, candidates: Candidates, told: Told) -> Iterator[Batch]:
+    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+        return _Stages(Exhaustive().start(candidates, random), partial(self._more, candidates))
+
+    def _more(self, candidates: Candidates, told: Told) -> Iterator[Batch]:
         for _ in range(self._growths):
             grown = self._beyond(candidates, told)
             if grown == candidates:
@@ -56,6 +45,9 @@ class Growing(_Staged):
 
 
 class _Stages(Search):
+    """What `first` asks for, and then `more`, given what was told; which goes on growing, so that a generator finds in
+    it what became of each batch."""
+
     def __init__(self, first: Search, more: Callable[[Told], Iterable[Batch]]) -> None:
         super().__init__()
         self._first, self._more, self.told = first, more, first.told

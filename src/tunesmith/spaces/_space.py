@@ -34,11 +34,23 @@ class Parameter:
 
     def check(self, value: Value, place: str) -> Value:
         """`value` as this parameter means it (0/1 for a truth value are taken); raises UserError at `place`."""
-        kind = "list" if self.accepts.startswith("list") else self.accepts
-        checked = _CHECKS[kind](self, value)
+        checked = self._meant(value)
         if checked is None:
             raise UserError(place, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}")
         return checked
+
+    def _meant(self, value: Value) -> Value | None:
+        is_truth = isinstance(value, bool)
+        if self.accepts in _LEAST:
+            return value if _is_integer(value, _LEAST[self.accepts]) else None
+        if self.accepts == "truth value":
+            return bool(value) if is_truth or value in (0, 1) else None
+        if self.accepts == "one of the values":
+            alike = (known for known in self.values if isinstance(known, bool) == is_truth)
+            return next((known for known in alike if known == value), None)
+        length = int(self.accepts.split()[2])
+        fits = isinstance(value, tuple) and len(value) == length and all(_is_integer(item, 1) for item in value)
+        return value if fits else None
 
     def _remedy(self) -> str:
         examples = ", ".join(_shown(value) for value in self.values[:8])
@@ -53,29 +65,7 @@ def _is_integer(value: Value, lowest: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
 
 
-def _one_of(parameter: Parameter, value: Value) -> Value | None:
-    is_truth = isinstance(value, bool)
-    return next((known for known in parameter.values if known == value and isinstance(known, bool) == is_truth), None)
-
-
-def _truth(parameter: Parameter, value: Value) -> Value | None:
-    return bool(value) if isinstance(value, bool) or value in (0, 1) else None
-
-
-def _list(parameter: Parameter, value: Value) -> Value | None:
-    length = int(parameter.accepts.split()[2])
-    fits = isinstance(value, tuple) and len(value) == length and all(_is_integer(item, 1) for item in value)
-    return value if fits else None
-
-
-_CHECKS = {
-    "one of the values": _one_of,
-    "truth value": _truth,
-    "positive integer": lambda parameter, value: value if _is_integer(value, 1) else None,
-    "natural number": lambda parameter, value: value if _is_integer(value, 0) else None,
-    "natural number or -1": lambda parameter, value: value if _is_integer(value, -1) else None,
-    "list": _list,
-}
+_LEAST = {"positive integer": 1, "natural number": 0, "natural number or -1": -1}
 
 
 @dataclass(frozen=True)

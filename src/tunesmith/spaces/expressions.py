@@ -84,19 +84,19 @@ class Expression:
 
     def integer(self, values: Mapping[str, Value], least: int = 0) -> int:
         """Its value as a whole number that is not below `least`; raises UserError for anything else."""
-        value = self.evaluate(values)
-        if not isinstance(value, (int, float)) or value != int(value) or value < least:
-            kind = "a positive whole number" if least == 1 else f"a whole number from {least}"
-            raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
-        return int(value)
+        kind = "a positive whole number" if least == 1 else f"a whole number from {least}"
+        return int(self._number(values, least, kind, is_whole=True))
 
     def number(self, values: Mapping[str, Value], least: float = -math.inf) -> float:
         """Its value as a number that is not below `least`; raises UserError for anything else."""
+        kind = "a number" if least == -math.inf else f"a number from {least:g}"
+        return float(self._number(values, least, kind))
+
+    def _number(self, values: Mapping[str, Value], least: float, kind: str, is_whole: bool = False) -> int | float:
         value = self.evaluate(values)
-        if not isinstance(value, (int, float)) or value < least:
-            kind = "a number" if least == -math.inf else f"a number from {least:g}"
+        if not isinstance(value, (int, float)) or value < least or (is_whole and value != int(value)):
             raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
-        return float(value)
+        return value
 
 
 def _parsed(text: str, place: str) -> ast.expr:
@@ -128,7 +128,7 @@ def _check(part: ast.AST, place: str, depth: int) -> None:
             allowed = isinstance(part, _OTHER_PARTS)
     if not allowed:
         text = ast.unparse(part)[:60] if isinstance(part, ast.expr) else type(part).__name__
-        raise UserError(place, f"{text!r} is not allowed in an expression", _remedy())
+        raise UserError(place, f"{text!r} is not allowed in an expression", _REMEDY)
     for inner in ast.iter_child_nodes(part):
         if isinstance(inner, ast.expr):
             _check(inner, place, depth + 1)
@@ -207,11 +207,8 @@ def _shown(value: object) -> str:
     return repr(value)[:60]
 
 
-def _remedy() -> str:
-    return (
-        f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {', '.join(FUNCTIONS)}"
-    )
-
+_NAMED = ", ".join(FUNCTIONS)
+_REMEDY = f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {_NAMED}"
 
 _EXAMPLE = "ceil_div(M, 16) * WorkGroup[0]"
 

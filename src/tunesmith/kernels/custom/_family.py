@@ -7,8 +7,9 @@ from math import prod
 
 import numpy as np
 
-from tunesmith.kernels._base import Kernel
+from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels._registry import LANGUAGE
+from tunesmith.problems import storage_bytes
 from tunesmith.problems.custom import (
     FLOATS,
     ArrayArgument,
@@ -21,7 +22,6 @@ from tunesmith.problems.custom import (
 )
 from tunesmith.records import (
     Argument,
-    CompiledFacts,
     Configuration,
     Launch,
     LocalArgument,
@@ -39,13 +39,14 @@ from tunesmith.spaces import Parameter, Space
 from tunesmith.spaces.expressions import Expression, ceil_div, round_up
 
 
-class DescribedKernel(Kernel):
-    """One launch of the described kernel; its parameters are macros of the source.
+class CustomKernel(Kernel):
+    """One launch of the described kernel in OpenCL C: every argument of the description is one of the kernel's, in its
+    order; its parameters are macros of the source.
 
     A type whose description has no source in the family's language has no parameters here.
     """
 
-    operation = "Custom"
+    name, operation, language = "Custom", "Custom", "OpenCL"
     local_alignment = 1
     """What the bytes of an argument in local memory are rounded up to."""
     most_declared_bytes: int | None = None
@@ -56,8 +57,7 @@ class DescribedKernel(Kernel):
         if self.language not in description.sources:
             return Space(())
         language = Parameter(LANGUAGE, self.language, (self.language,), "The language of the source that is compiled.")
-        own = (Parameter(one.name, one.default, one.values, one.doc) for one in description.parameters)
-        return Space((language, *own))
+        return Space((language, *description.parameters))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         """Those that no size can change."""
@@ -84,9 +84,7 @@ class DescribedKernel(Kernel):
         macros = [f"-D{parameter.name}={_macro(config[parameter.name])}" for parameter in description.parameters]
         return (Module(self.language, source.text, (description.entry,), (*source.options, *macros)),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         return Plan((self.launch(config, problem, target),))
 
     def launch(self, config: Configuration, problem: Problem, target: Target) -> Launch:
@@ -136,10 +134,7 @@ class DescribedKernel(Kernel):
 
 
 def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
-    needs = {
-        operand.name: operand.storage_elements * np.dtype(operand.dtype).itemsize
-        for operand in CustomOperation().operands(problem)
-    }
+    needs = {operand.name: storage_bytes(operand) for operand in CustomOperation().operands(problem)}
     largest = max(needs, key=needs.__getitem__)
     if needs[largest] > target.max_allocation_bytes:
         detail = f"{largest} has {needs[largest]} bytes, the device allocates at most {target.max_allocation_bytes}"

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
+from tunesmith.kernels._base import Facts
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS
-from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
-    LocalArgument,
-    Plan,
-    Problem,
-    Rejection,
-    Target,
-)
+from tunesmith.records import Configuration, LocalArgument, Plan, Problem, Rejection, Target
 
-from ._family import DescribedKernel
+from ._family import CustomKernel
 
 MOST_WORK_ITEMS = (1024, 1024, 64)
 """Along x, y and z, on every architecture since Maxwell. Source: CUDA programming guide, technical specifications."""
 
 
-class CustomCudaKernel(DescribedKernel):
+class CustomCudaKernel(CustomKernel):
     """Local memory of the arguments is dynamic shared memory, the arguments' parts one after the other.
 
     A kernel in CUDA C++ has no parameters for it: it finds its first byte by `extern __shared__`.
@@ -37,9 +30,7 @@ class CustomCudaKernel(DescribedKernel):
         broken = list(super().rejections_for(config, problem, target))
         yield from broken or self._shape(config, problem, target)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         launch = self.launch(config, problem, target)
         local = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
         others = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))

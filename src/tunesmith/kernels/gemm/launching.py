@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
 
+from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import Gemm, GemmOperation
-from tunesmith.records import Argument, OperandArgument, Problem, ScalarArgument
+from tunesmith.records import Argument, CompiledFacts, OperandArgument, Problem, Rejection, ScalarArgument, Target
 
 GRID_MAX = 65_535
 """Work-groups along y and z that every device takes (CUDA's limit, which NVIDIA's OpenCL has too)."""
@@ -39,10 +40,21 @@ def final(gemm: Gemm) -> tuple[Argument, ...]:
     return d + c if gemm.use_beta else d
 
 
+def too_much_local(need: int, what: str, target: Target) -> Iterator[Rejection]:
+    if need > target.local_memory_bytes:
+        yield Rejection("local memory", f"{need} bytes {what}, the device has {target.local_memory_bytes}")
+
+
+def too_much_for_program(fact: CompiledFacts, items: int, target: Target) -> Iterator[Rejection]:
+    """What the compiler says: more work-items than its registers allow, and the local memory it really took."""
+    if fact.max_work_group_size is not None and items > fact.max_work_group_size:
+        allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
+        yield Rejection("work-group size", f"{items} work-items, {allowed}")
+    if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
+        have = f"the device has {target.local_memory_bytes}"
+        yield Rejection("local memory", f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
+
+
 def allocations(problem: Problem, workspace_bytes: int) -> dict[str, int]:
     """Every buffer that a launch needs, with its size in bytes."""
-    sizes = {
-        operand.name: operand.storage_elements * np.dtype(operand.dtype).itemsize
-        for operand in GemmOperation().operands(problem)
-    }
-    return sizes | {"the workspace": workspace_bytes}
+    return {x.name: storage_bytes(x) for x in GemmOperation().operands(problem)} | {"the workspace": workspace_bytes}

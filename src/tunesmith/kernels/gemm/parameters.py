@@ -123,6 +123,9 @@ GROUP_MAPPING = positive(
     "Work-groups walk over the tiles of D in blocks of this many tile columns, row by row inside a block, so that "
     "neighbours in time share a tile of A. 1 walks down each column of tiles.",
 )
+DEALING = (GLOBAL_SPLIT, STREAM_GRID, STREAM_FULL_TILES, GROUP_MAPPING)
+"""How the macro tiles, or parts of them, are dealt to work-groups."""
+
 LDS_PAD = natural(
     "LdsPad",
     (0, 1, 2, 4, 8),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tunesmith.problems.gemm import DATA_TYPES, dest_of, is_interleaved
-from tunesmith.records import ProblemType, Rejection
+from tunesmith.problems.gemm import DATA_TYPES, Gemm, dest_of, is_interleaved
+from tunesmith.records import Problem, ProblemType, Rejection
 
 EPILOGUE = ("UseBias", "Activation", "ScaleAB")
 """Fields that a type has only where something is added to plain BLAS."""
+
+
+def typed(problem_type: ProblemType) -> Gemm:
+    """What a type says by itself, as the smallest problem of it."""
+    return Gemm.of(Problem(problem_type, (1,) * len(problem_type.indices)))
 
 
 def wrong_type(problem_type: ProblemType) -> Iterator[Rejection]:

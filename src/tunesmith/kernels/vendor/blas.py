@@ -8,6 +8,8 @@ import numpy as np
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
+from tunesmith.kernels.gemm.types import typed
+from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
 from tunesmith.records import Configuration, LibraryCall, Module, Plan, Problem, ProblemType, Rejection, Target
 from tunesmith.spaces import Space
@@ -64,7 +66,7 @@ class VendorBlas(Kernel):
         return Space((language(self.language),))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        gemm = Gemm.of(_smallest(problem_type))
+        gemm = typed(problem_type)
         offered = EXTENDED if _is_extended(gemm) and target.api == "CUDA" else PLAIN.get((target.api, target.kind))
         if is_interleaved(problem_type):
             yield Rejection("batch layout", "BLAS takes no interleaved batch")
@@ -82,12 +84,13 @@ class VendorBlas(Kernel):
         if gemm.dtype == "int8" and (gemm.lda % INT8_ALIGNMENT or gemm.ldb % INT8_ALIGNMENT):
             what = f"A and B have leading dimensions {gemm.lda} and {gemm.ldb}"
             yield Rejection("alignment", f"{what}, cuBLAS takes multiples of {INT8_ALIGNMENT} of int8")
-        if gemm.dtype.startswith("float8") and any(extent % FLOAT8_ALIGNMENT for extent in _float8_extents(gemm)):
+        wide = np.dtype(gemm.dest).itemsize
+        in_bytes = (gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * wide, gemm.ldd * wide)
+        if gemm.dtype.startswith("float8") and any(extent % FLOAT8_ALIGNMENT for extent in in_bytes):
             what = f"M, K or a leading dimension of {problem}"
             yield Rejection("alignment", f"{what} is no multiple of {FLOAT8_ALIGNMENT} bytes, as cuBLASLt asks")
         for operand in GemmOperation().operands(problem):
-            need = operand.storage_elements * np.dtype(operand.dtype).itemsize
-            if need > target.max_allocation_bytes:
+            if (need := storage_bytes(operand)) > target.max_allocation_bytes:
                 have = target.max_allocation_bytes
                 yield Rejection("maximum allocation", f"{operand.name} has {need} bytes, the device allows {have}")
 
@@ -108,12 +111,6 @@ def _is_extended(gemm: Gemm) -> bool:
     return gemm.dtype.startswith("float8") or gemm.bias or gemm.activation != "none"
 
 
-def _float8_extents(gemm: Gemm) -> tuple[int, ...]:
-    """M and K in elements, leading dimensions in bytes."""
-    wide = np.dtype(gemm.dest).itemsize
-    return gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * wide, gemm.ldd * wide
-
-
 def _wrong_epilogue(gemm: Gemm, target: Target) -> Iterator[Rejection]:
     if target.api != "CUDA" and (gemm.bias or gemm.activation != "none" or gemm.scaled):
         yield Rejection("epilogue", f"the BLAS of {target.name} has neither bias nor activation nor scales")
@@ -123,7 +120,3 @@ def _wrong_epilogue(gemm: Gemm, target: Target) -> Iterator[Rejection]:
         yield Rejection("epilogue", "cuBLASLt adds beta C before the activation; leave UseBeta out")
     elif gemm.bias and gemm.dtype.startswith("float8") and gemm.dest == "float32":
         yield Rejection("epilogue", "cuBLASLt takes a bias in bfloat16 there, not in float32")
-
-
-def _smallest(problem_type: ProblemType) -> Problem:
-    return Problem(problem_type, (1,) * len(problem_type.indices))

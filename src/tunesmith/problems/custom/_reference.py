@@ -38,8 +38,8 @@ def call_reference(
     Both are in float64; the value of an output that holds integers is in its own data type, and its magnitude 0. Raises
     UserError, at the place of the key `Reference`, for whatever is wrong with the function.
     """
-    name = description.reference_function
-    function = _function(description.reference_file, description.reference_text, name, description.reference.place)
+    place, file = description.reference_place, description.reference_file
+    function = _function(file, description.reference_text, description.reference, place)
     try:
         results = function(dict(sizes), dict(arrays))
     except Exception as error:
@@ -101,5 +101,5 @@ def _function(file: Path, text: str, name: str, place: str) -> Callable[[dict[st
 
 
 def _wrong(description: Description, what: str) -> UserError:
-    name = description.reference_function
-    return UserError(description.reference.place, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))
+    name = description.reference
+    return UserError(description.reference_place, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))

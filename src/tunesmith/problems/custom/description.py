@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from tunesmith.problems._yaml import Node, parse_yaml
-from tunesmith.records import UserError, Value
+from tunesmith.records import UserError
+from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression
 
 TextOf = Callable[[str, str, str], str]
@@ -28,16 +29,6 @@ DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "i
 _NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "WorkGroup", "Grid", "Reference", "Flops")
 _OPTIONAL = ("Language", "Parameters", "Constraints", "LocalMemory", "Tolerance", "Bytes", "Options")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedParameter:
-    """A name that the source sees as a macro, and its values."""
-
-    name: str
-    values: tuple[Value, ...]
-    default: Value
-    doc: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +81,19 @@ class Description:
     """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
 
     `path` is absolute where this process read the file; else it is the file's plain name, and only messages use it.
-    `sources` holds one for each of its languages; `reference` says `file.py:function`.
+    `sources` holds one for each of its languages; `reference` is a function of `reference_file`.
     """
 
     path: Path
     name: str
     sources: Mapping[str, Source]
-    reference: Node
+    reference: str
+    reference_file: Path
+    reference_place: str
     reference_text: str
     entry: str
     sizes: tuple[str, ...]
-    parameters: tuple[DescribedParameter, ...]
+    parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
     arguments: tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]
     work_group: tuple[Expression, ...]
@@ -114,14 +107,6 @@ class Description:
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
         return tuple(argument for argument in self.arguments if isinstance(argument, ArrayArgument))
-
-    @property
-    def reference_file(self) -> Path:
-        return self.path.parent / self.reference.word("Reference").rpartition(":")[0]
-
-    @property
-    def reference_function(self) -> str:
-        return self.reference.word("Reference").rpartition(":")[2]
 
 
 def describe(path: Path, text: str, text_of: TextOf) -> Description:
@@ -138,13 +123,15 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
     if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
         raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
     arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
-    reference = _reference(fields["Reference"])
+    file, reference = _reference(fields["Reference"])
     description = Description(
         path=path,
         name=_new_name(fields["Name"], "Name"),
         sources=_sources(fields, text_of),
         reference=reference,
-        reference_text=text_of("Reference", reference.word("Reference").rpartition(":")[0], reference.place),
+        reference_file=path.parent / file,
+        reference_place=fields["Reference"].place,
+        reference_text=text_of("Reference", file, fields["Reference"].place),
         entry=_new_name(fields["Entry"], "Entry"),
         sizes=sizes,
         parameters=parameters,
@@ -153,7 +140,7 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
         work_group=_extents(fields["WorkGroup"], "WorkGroup", known_to_launch),
         grid=_extents(grid[unit], f"Grid.{unit}", known_to_launch),
         in_items=unit == "WorkItems",
-        local_memory=_optional(fields.get("LocalMemory"), known_to_launch),
+        local_memory=_expression(fields["LocalMemory"], known_to_launch) if "LocalMemory" in fields else None,
         tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
         flops=_amount(fields["Flops"], sizes),
         bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
@@ -203,21 +190,21 @@ def _check_outputs(description: Description, place: Node) -> None:
     if not outputs:
         raise place.wrong("no argument is an output", "give one of them Role: out or inout")
     if description.tolerance is None and any(array.dtype in FLOATS for array in outputs):
-        raise UserError(
-            place.place,
+        raise place.wrong(
             "an output holds floating-point numbers, but there is no Tolerance",
             "give the number of roundings on the way to one element, such as Tolerance: 5",
         )
 
 
-def _parameters(entry: Node | None) -> tuple[DescribedParameter, ...]:
+def _parameters(entry: Node | None) -> tuple[Parameter, ...]:
+    """Names that the source sees as macros, and their values."""
     if entry is None:
         return ()
     given = entry.mapping("Parameters")
     return tuple(_parameter(_identifier(name, entry.at(name), "a parameter"), given[name]) for name in given)
 
 
-def _parameter(name: str, entry: Node) -> DescribedParameter:
+def _parameter(name: str, entry: Node) -> Parameter:
     fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
     values = tuple(item.plain(name) for item in fields["Values"].sequence(f"{name}.Values"))
     for value in values:
@@ -228,7 +215,7 @@ def _parameter(name: str, entry: Node) -> DescribedParameter:
     default = fields["Default"].plain(name) if "Default" in fields else values[0]
     if default not in values:
         raise fields["Default"].wrong(f"{name}: the default {default!r} is not among its values", "list it, too")
-    return DescribedParameter(name, values, default, fields["Doc"].word("Doc") if "Doc" in fields else "")
+    return Parameter(name, default, values, fields["Doc"].word("Doc") if "Doc" in fields else "")
 
 
 def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:
@@ -282,10 +269,6 @@ def _extents(entry: Node, what: str, names: Iterable[str]) -> tuple[Expression, 
     return tuple(_expression(item, names) for item in items)
 
 
-def _optional(entry: Node | None, names: Iterable[str]) -> Expression | None:
-    return _expression(entry, names) if entry else None
-
-
 def _amount(entry: Node, names: Iterable[str]) -> Expression:
     """An expression for what cannot be negative; one without names is known to be right already."""
     expression = _expression(entry, names)
@@ -308,12 +291,13 @@ def _data_type(entry: Node) -> str:
     return dtype
 
 
-def _reference(entry: Node) -> Node:
+def _reference(entry: Node) -> tuple[str, str]:
+    """The file and the function."""
     name = entry.word("Reference")
     file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
         raise entry.wrong(f"Reference cannot be {name}", "name a Python function: file.py:function")
-    return entry
+    return file, function
 
 
 def _new_name(entry: Node, what: str) -> str:

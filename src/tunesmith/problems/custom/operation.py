@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._base import SMALL, Array, Expected, Operation
 from tunesmith.problems._keys import unknown_key
 from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
 from ._reference import call_reference
 from ._texts import description_of, former_types, read_type
 from .description import FLOATS, ArrayArgument
-
-_SMALL = 64
 
 
 class CustomOperation(Operation):
@@ -87,7 +85,7 @@ class CustomOperation(Operation):
         constraints = description_of(problem.type).constraints
         kept = {name for constraint in constraints for name in constraint.require.names}
         sizes = (
-            size if name in kept else min(size, _SMALL)
+            size if name in kept else min(size, SMALL)
             for name, size in zip(problem.type.indices, problem.sizes, strict=True)
         )
         return replace(problem, sizes=tuple(sizes))

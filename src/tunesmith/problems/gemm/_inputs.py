@@ -48,7 +48,7 @@ def _drawn(shape: tuple[int, ...], operand: Operand, gemm: Gemm, random: np.rand
     if operand.name.startswith("Scale"):
         return random.uniform(*SCALE_RANGE, shape)
     if operand.dtype in ("int8", "int32"):
-        return _integers(random, shape)
+        return random.integers(64, 128, shape, dtype=np.int8) * _signs(random, shape)
     if operand.dtype.startswith("float8"):
         return (0.5 + 0.5 * random.integers(0, 2, shape, dtype=np.int8)) * _signs(random, shape)
     numbers = _no_zeros(random, shape, operand.dtype)
@@ -64,10 +64,6 @@ def _no_zeros(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -
     precision = np.float64 if dtype == "float64" else np.float32
     centred = random.random(shape, dtype=precision) - precision(0.5)
     return centred + np.copysign(precision(0.5), centred)
-
-
-def _integers(random: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
-    return random.integers(64, 128, shape, dtype=np.int8) * _signs(random, shape)
 
 
 def _signs(random: np.random.Generator, shape: tuple[int, ...]) -> Numbers:

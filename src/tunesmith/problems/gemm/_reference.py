@@ -22,7 +22,7 @@ MOST_ELEMENTS = 1 << 20
 """Beyond either, elements of D are sampled. All of 1024 x 1024 x 1024 is looked at, and every 17th row and column of
 8192 of each; half a second of NumPy on two cores, most of which is gathering rows."""
 
-_FRACTION_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+_FRACTION_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53, "int32": math.inf}
 _SMALLEST = {"bfloat16": 2.0**-133, "float16": 2.0**-24, "float32": 2.0**-149}
 """The spacing of a type's numbers near zero, where results may come near it."""
 
@@ -52,8 +52,8 @@ def expected(
 ) -> Expected:
     """activation(alpha A B + bias) + beta C for logical arrays (M x K, K x N, M x N, each with the batch last, if any).
 
-    Integers are exact. Of all other types,
-    the bound without bias and activation is
+    Integers are exact; they wrap around at 32 bits as the hardware's do, and float64 holds them up to 2^53. Of all
+    other types, the bound without bias and activation is
 
         |alpha| (c sqrt(K) + 2) u |A||B| + 2 u |beta C|,   c = 4,
 
@@ -76,15 +76,14 @@ def expected(
     """
     sample = _Sample.of(a, b)
     a64, b64 = _matrices(a, sample.rows, None, sample.batches), _matrices(b, None, sample.columns, sample.batches)
-    where = sample.where(a.ndim == 3)
     value = alpha * (a64 @ b64)
-    if sums == "int32":
-        return _exactly(value, c, beta, sample, epilogue, where, a.ndim)
-    u = _roundoff(sums or a.dtype.name) + _roundoff("float64")
+    sums = sums or a.dtype.name
+    u = _roundoff(sums) + (_roundoff("float64") if sums != "int32" else 0.0)
     growth = abs(alpha) * (SAFETY * math.sqrt(a.shape[1]) + 2) * u
     bound = growth * np.linalg.norm(a64, axis=2)[:, :, None] * np.linalg.norm(b64, axis=1)[:, None, :]
     if epilogue.bias is not None:
-        addend = _rows_of(epilogue.bias, sample)
+        bias = epilogue.bias.astype(np.float64)
+        addend = (bias if sample.rows is None else bias[sample.rows])[None, :, None]
         value += addend
         bound += 2 * u * np.abs(addend)
     if epilogue.activation != "none":
@@ -95,9 +94,11 @@ def expected(
         value += addend
         bound += 2 * u * np.abs(addend)
     dest = epilogue.dest or a.dtype.name
-    if dest != (sums or a.dtype.name):
+    if sums == "int32":
+        value = value.astype(np.int64).astype(np.int32)
+    elif dest != sums:
         bound += _roundoff(dest) * (np.abs(value) + bound) + _SMALLEST[dest] / 2
-    return Expected(where, _logical(value, a.ndim), _logical(bound, a.ndim))
+    return Expected(sample.where(a.ndim == 3), _logical(value, a.ndim), _logical(bound, a.ndim))
 
 
 def activated(name: str, x: Float64) -> Float64:
@@ -116,30 +117,6 @@ def activated(name: str, x: Float64) -> Float64:
 
 def _roundoff(dtype: str) -> float:
     return float(2.0 ** -_FRACTION_BITS[dtype])
-
-
-def _exactly(
-    value: Float64,
-    c: Array | None,
-    beta: float,
-    sample: _Sample,
-    epilogue: Epilogue,
-    where: tuple[Any, ...],
-    ndim: int,
-) -> Expected:
-    """Integers, which wrap around at 32 bits as the hardware's do; float64 holds them up to 2^53."""
-    if epilogue.bias is not None:
-        value += _rows_of(epilogue.bias, sample)
-    value = activated(epilogue.activation, value)
-    if c is not None and beta:
-        value += beta * _matrices(c, sample.rows, sample.columns, sample.batches)
-    wrapped = _logical(value, ndim).astype(np.int64).astype(np.int32)
-    return Expected(where, wrapped, np.zeros(wrapped.shape))
-
-
-def _rows_of(bias: Array, sample: _Sample) -> Float64:
-    wide = bias.astype(np.float64)
-    return (wide if sample.rows is None else wide[sample.rows])[None, :, None]
 
 
 @dataclass(frozen=True)

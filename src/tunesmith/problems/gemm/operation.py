@@ -125,12 +125,8 @@ class GemmOperation(Operation):
         """Numbers that hide nothing (`_inputs.random_numbers`); NaN between the columns, and in all of a C that
         beta = 0 makes unreadable."""
         g = Gemm.of(problem)
-        filled = {}
-        for operand in self.operands(problem):
-            if operand.role == "out":
-                continue
-            filled[operand.name] = _storage(operand, g, random)
-        return filled
+        read = (operand for operand in self.operands(problem) if operand.role != "out")
+        return {operand.name: _storage(operand, g, random) for operand in read}
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """D in float64 with its bound (`_reference.expected`); a big problem at sampled rows, columns and

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tunesmith.devices import discover
 from tunesmith.kernels import KERNELS, LANGUAGE
-from tunesmith.protocol import Contest, Decision, Objective, Table, choose
+from tunesmith.protocol import Contest, Decision, Objective, choose
 from tunesmith.records import Configuration, Measurement, Problem, Rejection, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import RecordedMeasure
@@ -104,8 +104,8 @@ class Transposition:
         # Beyond the best's reach it has lost, and the finalists are the same whatever the current library was.
         reach = min((time.high for time in times.values()), default=0.0)
         holds = incumbent in times and times[incumbent].low <= reach
-        table = Table({(config, problem): time for config, time in times.items()})
-        contest = Contest(among, [problem], table, Objective.GEOMEAN, measure.oracle.work, incumbent if holds else None)
+        told = {config: {problem: time} for config, time in times.items()}
+        contest = Contest(among, [problem], told, Objective.GEOMEAN, measure.oracle.work, incumbent if holds else None)
         measure.purpose = f"finalists of {problem.type.name}"
         return choose(contest, measure.confirm)
 

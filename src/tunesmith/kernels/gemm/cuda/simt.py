@@ -16,7 +16,7 @@ from tunesmith.kernels.gemm.cuda_common import (
     wrong_size,
     wrong_work_group,
 )
-from tunesmith.kernels.gemm.launching import integers, longs
+from tunesmith.kernels.gemm.launching import integers, longs, too_much_local
 from tunesmith.kernels.gemm.parameters import GLOBAL_SPLIT, language
 from tunesmith.kernels.gemm.stream_k import ceil_div
 from tunesmith.kernels.gemm.types import wrong_type
@@ -63,9 +63,7 @@ class CudaSimtGemm(Kernel):
         if tile.thread_m * tile.thread_n > LARGEST_THREAD_TILE:
             elements = f"{tile.thread_m} x {tile.thread_n} elements"
             yield Rejection("registers", f"{elements} for a work-item, at most {LARGEST_THREAD_TILE} stay in registers")
-        if (need := tile.operand_bytes(_dtype(problem_type))) > target.local_memory_bytes:
-            have = target.local_memory_bytes
-            yield Rejection("local memory", f"{need} bytes for two operand tiles, the device has {have}")
+        yield from too_much_local(tile.operand_bytes(_dtype(problem_type)), "for two operand tiles", target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         gemm, parts = Gemm.of(problem), config.integer("GlobalSplitU")

@@ -1,7 +1,6 @@
 """GEMM in OpenCL C 1.2: tiles staged through local memory (`TiledGemm`) or kept in registers (`RegisterGemm`)."""
 
-from ._reasons import Reason
 from .register import RegisterGemm
 from .tiled import TiledGemm
 
-__all__ = ["Reason", "RegisterGemm", "TiledGemm"]
+__all__ = ["RegisterGemm", "TiledGemm"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.launching import factor
@@ -26,9 +28,12 @@ from . import _rules as rules
 from ._guess import seconds
 from ._launches import REDUCTION_ITEMS, product, sums_bytes
 from ._panels import Panels
-from ._reasons import Reason
-from ._render import render
 from ._schedule import Schedule
+
+REAL = {"s": "float", "d": "double"}
+"""What OpenCL C calls a data type of a problem type."""
+
+OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable")
 
 ALIGNMENT = 256
 """Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
@@ -49,29 +54,24 @@ class OpenClGemm(Kernel):
         """What the template asks for beside what all do."""
 
     @abstractmethod
-    def wrong_form(
-        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
-    ) -> Iterator[Rejection]:
+    def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         """Why a configuration cannot run that is legal in every form."""
 
     @abstractmethod
-    def wrong_edges(
-        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
-    ) -> Iterator[Rejection]:
+    def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
         """Why a matrix is too small for addresses that are moved back at its edges (ShiftPtr)."""
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         form = self.form["LocalMemory"]
         if config.flag("LocalMemory") != form:
-            yield Rejection(Reason.FORM, f"{self.name} is the form with LocalMemory: {form}")
+            yield Rejection("form", f"{self.name} is the form with LocalMemory: {form}")
         yield from rules.common(config, problem_type, target)
-        yield from self.wrong_form(config, Schedule.of(config), problem_type, target)
+        yield from self.wrong_form(config, problem_type, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
         if config.word("EdgeType") == "ShiftPtr":
-            yield from self.wrong_edges(config, schedule, Gemm.of(problem), problem.type)
-        yield from rules.problem_fits(schedule, problem, self.plan(config, problem, target), target)
+            yield from self.wrong_edges(config, problem.type, Gemm.of(problem))
+        yield from rules.problem_fits(Schedule.of(config), problem, self.plan(config, problem, target), target)
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.compiled(Schedule.of(config), facts, target)
@@ -94,7 +94,16 @@ class OpenClGemm(Kernel):
         return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return Schedule.of(config).derived()
+        schedule = Schedule.of(config)
+        return {
+            "MacroTile": schedule.macro_tile,
+            "MacroTile0": schedule.macro_tile[0],
+            "MacroTile1": schedule.macro_tile[1],
+            "DepthU": schedule.depth,
+            "LoopUnroll": schedule.loop_unroll,
+            "NumThreads": schedule.work_items,
+            "WorkGroupSize": schedule.work_items,
+        }
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         gemm = Gemm.of(problem)
@@ -104,7 +113,7 @@ class OpenClGemm(Kernel):
 
 @lru_cache(maxsize=8192)
 def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType) -> Module:
-    schedule = Schedule.of(config)
+    schedule, fields = Schedule.of(config), problem_type.fields
     packing = (f"pack_{panels.operand}" for panels in Panels.of(config, problem_type))
     values = {
         "schedule": schedule,
@@ -112,5 +121,29 @@ def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType
         "shift": config.word("EdgeType") == "ShiftPtr",
         "reduction_items": REDUCTION_ITEMS,
         **family.values(config, problem_type),
+        "real": REAL[fields.word("DataType")],
+        "use_beta": fields.flag("UseBeta"),
+        "transpose_a": fields.flag("TransposeA"),
+        "transpose_b": fields.flag("TransposeB"),
     }
-    return render(family.template, (*packing, "gemm", *schedule.sums), problem_type, values)
+    text = _environment().get_template(family.template).render(values)
+    return Module("OpenCL", text, (*packing, "gemm", *schedule.sums), OPTIONS)
+
+
+def lane(vector: int, number: int) -> str:
+    """How OpenCL C names an element of a vector: `.s0` to `.sf`; a vector of one is a scalar."""
+    return "" if vector == 1 else f".s{number:x}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tunesmith.kernels.gemm.opencl", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # OpenCL C, not HTML
+    )
+    environment.globals["lane"] = lane
+    return environment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem, Target
@@ -26,31 +25,23 @@ def seconds(schedule: Schedule, problem: Problem, target: Target, extra_bytes: i
     gemm = Gemm.of(problem)
     width = 8 if gemm.dtype == "float64" else 4
     tile0, tile1 = schedule.macro_tile
-    work = _Work.of(schedule, gemm)
-    waves = -(-work.groups // target.compute_units)
+    groups, steps, partial_sums = _work(schedule, gemm)
+    waves = -(-groups // target.compute_units)
     thread0, thread1 = schedule.thread_tile
     reuse = thread0 * thread1 / (thread0 / schedule.vector + thread1)
     rate = FLOPS_PER_UNIT[target.kind] * 4 / width * reuse / (reuse + 4)
-    arithmetic = waves * 2.0 * tile0 * tile1 * work.steps / rate
-    traffic = width * (work.groups * (tile0 + tile1) * work.steps + 2 * work.partial_sums) + extra_bytes
-    launches = 2 if work.partial_sums else 1
+    arithmetic = waves * 2.0 * tile0 * tile1 * steps / rate
+    traffic = width * (groups * (tile0 + tile1) * steps + 2 * partial_sums) + extra_bytes
+    launches = 2 if partial_sums else 1
     cached = 8  # most re-reads of a tile hit a cache
     return launches * LATENCY[target.kind] + max(arithmetic, traffic / cached / BYTES_PER_SECOND[target.kind])
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+def _work(schedule: Schedule, gemm: Gemm) -> tuple[int, int, int]:
     """Work-groups, steps along K of the one that has most, and elements that are sums over part of K."""
-
-    groups: int
-    steps: int
-    partial_sums: int
-
-    @staticmethod
-    def of(schedule: Schedule, gemm: Gemm) -> _Work:
-        if schedule.streams:
-            stream = schedule.stream(gemm)
-            return _Work(stream.grid, stream.busiest * schedule.depth, stream.slots * math.prod(schedule.macro_tile))
-        split, tiles = schedule.global_split, math.prod(schedule.tiles(gemm)) * gemm.batch
-        sums = gemm.m * gemm.n * gemm.batch * split if split > 1 else 0
-        return _Work(tiles * split, schedule.depth_per_split(gemm), sums)
+    if schedule.streams:
+        stream = schedule.stream(gemm)
+        return stream.grid, stream.busiest * schedule.depth, stream.slots * math.prod(schedule.macro_tile)
+    split, tiles = schedule.global_split, math.prod(schedule.tiles(gemm)) * gemm.batch
+    sums = gemm.m * gemm.n * gemm.batch * split if split > 1 else 0
+    return tiles * split, schedule.depth_per_split(gemm), sums

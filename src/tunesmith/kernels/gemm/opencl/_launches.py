@@ -40,10 +40,23 @@ def product(
     sums: WorkspaceArgument,
     work_group: tuple[int, int, int],
 ) -> tuple[Launch, ...]:
-    """`factors` are address, leading dimension and stride of A, then of B; `sums` is the place for `sums_bytes`."""
-    if schedule.streams:
-        return _streamed(schedule, gemm, factors, sums, work_group)
+    """`factors` are address, leading dimension and stride of A, then of B; `sums` is the place for `sums_bytes`.
+
+    Stream-K has a fixed grid, and where a tile has sums of several work-groups, a launch that adds these in order.
+    """
     split, tiles = schedule.global_split, schedule.tiles(gemm)
+    if schedule.streams:
+        stream = schedule.stream(gemm)
+        sizes = integers(gemm.m, gemm.n, gemm.k, *tiles, stream.iterations)
+        shares = longs(stream.alone, stream.per_group, stream.extra)
+        arguments = (*final(gemm), sums, *factors, *sizes, *shares)
+        multiply = Launch(0, "gemm", (stream.grid, 1, 1), work_group, arguments)
+        if not stream.shared:
+            return (multiply,)
+        groups = (-(-math.prod(schedule.macro_tile) // REDUCTION_ITEMS), min(stream.streamed, GRID_MAX), 1)
+        sizes = integers(gemm.m, gemm.n, *tiles, stream.iterations)
+        shares = longs(stream.alone, stream.streamed, stream.per_group, stream.extra, stream.grid)
+        return multiply, _sum("sum_of_shares", groups, (*final(gemm), sums, *sizes, *shares))
     output = (sums, *longs(gemm.m, gemm.m * gemm.n)) if split > 1 else final(gemm)
     sizes = integers(gemm.m, gemm.n, gemm.k, *tiles, schedule.depth_per_split(gemm))
     multiply = Launch(0, "gemm", grid(tiles, gemm.batch * split), work_group, (*output, *factors, *sizes))
@@ -51,27 +64,6 @@ def product(
         return (multiply,)
     groups = (-(-gemm.m // REDUCTION_ITEMS), min(gemm.n, GRID_MAX), gemm.batch)
     return multiply, _sum("sum_of_splits", groups, (*final(gemm), sums, *integers(gemm.m, gemm.n)))
-
-
-def _streamed(
-    schedule: Schedule,
-    gemm: Gemm,
-    factors: tuple[Argument, ...],
-    sums: WorkspaceArgument,
-    work_group: tuple[int, int, int],
-) -> tuple[Launch, ...]:
-    """A fixed grid, and where a tile has sums of several work-groups, a launch that adds these in order."""
-    stream, tiles = schedule.stream(gemm), schedule.tiles(gemm)
-    sizes = integers(gemm.m, gemm.n, gemm.k, *tiles, stream.iterations)
-    shares = longs(stream.alone, stream.per_group, stream.extra)
-    arguments = (*final(gemm), sums, *factors, *sizes, *shares)
-    multiply = Launch(0, "gemm", (stream.grid, 1, 1), work_group, arguments)
-    if not stream.shared:
-        return (multiply,)
-    groups = (-(-math.prod(schedule.macro_tile) // REDUCTION_ITEMS), min(stream.streamed, GRID_MAX), 1)
-    sizes = integers(gemm.m, gemm.n, *tiles, stream.iterations)
-    shares = longs(stream.alone, stream.streamed, stream.per_group, stream.extra, stream.grid)
-    return multiply, _sum("sum_of_shares", groups, (*final(gemm), sums, *sizes, *shares))
 
 
 def _sum(entry: str, groups: tuple[int, int, int], arguments: tuple[Argument, ...]) -> Launch:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tunesmith.kernels.gemm.launching import GRID_MAX, allocations
+from tunesmith.kernels.gemm.launching import GRID_MAX, allocations, too_much_for_program
 from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
 
 from ._launches import REDUCTION_ITEMS, SUMS
-from ._reasons import Reason
 from ._schedule import Schedule, TileLoads
 
 INT_MAX = 2**31 - 1
@@ -29,43 +28,34 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
     schedule = Schedule.of(config)
     yield from wrong_type(problem_type)
     if element_bytes(problem_type) == 8 and not target.double_precision:
-        yield Rejection(Reason.DOUBLE_PRECISION, f"{target.name} has none")
+        yield Rejection("double precision", f"{target.name} has none")
     items = max(schedule.work_items, REDUCTION_ITEMS if schedule.global_split > 1 or schedule.streams else 1)
     if items > target.max_work_group_size:
-        yield Rejection(Reason.WORK_GROUP, f"{items} work-items, the device allows {target.max_work_group_size}")
+        yield Rejection("work-group size", f"{items} work-items, the device allows {target.max_work_group_size}")
     if schedule.depth != schedule.loop_unroll * schedule.local_split:
         yield Rejection(
-            Reason.DEPTH,
+            "depth",
             f"DepthU {schedule.depth} is not LoopUnroll {schedule.loop_unroll} x LocalSplitU {schedule.local_split}",
         )
     if schedule.global_split > GRID_MAX:
-        yield Rejection(Reason.SPLIT, f"GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups")
-    yield from _stream(schedule)
-    unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
-    if unrolled > UNROLLED_MAX:
-        yield Rejection(Reason.UNROLLED_CODE, f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
-
-
-def _stream(schedule: Schedule) -> Iterator[Rejection]:
+        yield Rejection("global split", f"GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups")
     if schedule.stream_grid and schedule.global_split > 1:
-        yield Rejection(Reason.STREAM, f"K is split already, GlobalSplitU {schedule.global_split} would do it again")
+        yield Rejection("stream-K", f"K is split already, GlobalSplitU {schedule.global_split} would do it again")
     if not schedule.streams and schedule.stream_full_tiles:
         full = f"StreamKFullTiles {schedule.stream_full_tiles}"
-        yield Rejection(Reason.STREAM, f"{full} means nothing without StreamKGrid")
+        yield Rejection("stream-K", f"{full} means nothing without StreamKGrid")
     if schedule.stream_grid > INT_MAX:
-        yield Rejection(Reason.STREAM, f"StreamKGrid {schedule.stream_grid}, at most {INT_MAX} work-groups")
+        yield Rejection("stream-K", f"StreamKGrid {schedule.stream_grid}, at most {INT_MAX} work-groups")
+    unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
+    if unrolled > UNROLLED_MAX:
+        yield Rejection("unrolled code", f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
 
 
 def compiled(schedule: Schedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
     """What the compiler says: how many work-items its registers allow, and the local memory it really took."""
     for fact in facts:
         items = {"gemm": schedule.work_items}.get(fact.entry, REDUCTION_ITEMS if fact.entry in SUMS else 1)
-        if fact.max_work_group_size is not None and items > fact.max_work_group_size:
-            allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
-            yield Rejection(Reason.WORK_GROUP, f"{items} work-items, {allowed}")
-        if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
-            have = f"the device has {target.local_memory_bytes}"
-            yield Rejection(Reason.LOCAL_MEMORY, f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
+        yield from too_much_for_program(fact, items, target)
 
 
 def loads(tile: TileLoads) -> Iterator[Rejection]:
@@ -74,20 +64,20 @@ def loads(tile: TileLoads) -> Iterator[Rejection]:
     each = tile.work_items * tile.vector
     if tile.elements % each:
         yield Rejection(
-            Reason.TILE_LOADS,
+            "tile loads",
             f"{part} has {tile.elements} elements, not a multiple of {tile.work_items} work-items x VectorWidth "
             f"{tile.vector}",
         )
         return
     if tile.contiguous % (tile.coalesced * tile.vector):
         yield Rejection(
-            Reason.COALESCED_LOADS,
+            "coalesced loads",
             f"{part} is not NumLoadsCoalesced{tile.operand} {tile.coalesced} x VectorWidth {tile.vector} wide",
         )
         return
     if tile.per_item % tile.coalesced or tile.across % tile.rows:
         yield Rejection(
-            Reason.COALESCED_LOADS,
+            "coalesced loads",
             f"{part}: {tile.per_item} loads a work-item do not fall into NumLoadsCoalesced{tile.operand} "
             f"{tile.coalesced} columns of whole rows",
         )
@@ -104,19 +94,19 @@ def problem_fits(schedule: Schedule, problem: Problem, plan: Plan, target: Targe
     }
     for name, value in counted.items():
         if value > INT_MAX:
-            yield Rejection(Reason.INDEX_RANGE, f"{name} rounded up to whole tiles is {value}, beyond 2^31 - 1")
+            yield Rejection("index range", f"{name} rounded up to whole tiles is {value}, beyond 2^31 - 1")
     if tiles[0] * max(tiles[1], schedule.mapping) > INT_MAX:
-        yield Rejection(Reason.GRID, f"{tiles[0]} x {tiles[1]} tiles cannot be counted in 32 bits")
+        yield Rejection("grid", f"{tiles[0]} x {tiles[1]} tiles cannot be counted in 32 bits")
     if gemm.batch * schedule.global_split > GRID_MAX:
         yield Rejection(
-            Reason.GRID,
+            "grid",
             f"batch {gemm.batch} x GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups deep",
         )
     buffers = allocations(problem, plan.workspace_bytes)
     for name, size in buffers.items():
         if size > target.max_allocation_bytes:
             most = f"the largest buffer may have {target.max_allocation_bytes}"
-            yield Rejection(Reason.ALLOCATION, f"{name}: {size} bytes, {most}")
+            yield Rejection("maximum allocation", f"{name}: {size} bytes, {most}")
     if (total := sum(buffers.values())) > target.global_memory_bytes:
         have = f"the device has {target.global_memory_bytes}"
-        yield Rejection(Reason.DEVICE_MEMORY, f"operands and workspace: {total} bytes, {have}")
+        yield Rejection("device memory", f"operands and workspace: {total} bytes, {have}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tunesmith.kernels.gemm import stream_k
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Configuration, ProblemType, Value
+from tunesmith.records import Configuration, ProblemType
 
 DEFAULT_LOOP_UNROLL = 8
 
@@ -33,13 +32,15 @@ class Schedule:
     def of(config: Configuration) -> Schedule:
         items0, items1, local_split = config.integers("WorkGroup")
         tile0, tile1 = config.integers("ThreadTile")
-        depth, loop_unroll = _depth_and_unroll(config)
+        # Either follows from the other: DepthU = LoopUnroll x LocalSplitU. 0 means not given.
+        depth, loop_unroll = config.integer("DepthU"), config.integer("LoopUnroll")
+        loop_unroll = loop_unroll or (max(1, depth // local_split) if depth else DEFAULT_LOOP_UNROLL)
         return Schedule(
             work_group=(items0, items1),
             local_split=local_split,
             thread_tile=(tile0, tile1),
             vector=config.integer("VectorWidth"),
-            depth=depth,
+            depth=depth or loop_unroll * local_split,
             loop_unroll=loop_unroll,
             global_split=config.integer("GlobalSplitU"),
             mapping=config.integer("WorkGroupMapping"),
@@ -82,28 +83,6 @@ class Schedule:
         is left (nothing, where K is short)."""
         iterations = -(-gemm.k // self.depth)
         return -(-iterations // self.global_split) * self.depth
-
-    def derived(self) -> Mapping[str, Value]:
-        """What a join may name."""
-        return {
-            "MacroTile": self.macro_tile,
-            "MacroTile0": self.macro_tile[0],
-            "MacroTile1": self.macro_tile[1],
-            "DepthU": self.depth,
-            "LoopUnroll": self.loop_unroll,
-            "NumThreads": self.work_items,
-            "WorkGroupSize": self.work_items,
-        }
-
-
-def _depth_and_unroll(config: Configuration) -> tuple[int, int]:
-    """DepthU and LoopUnroll, either from the other: DepthU = LoopUnroll x LocalSplitU. 0 means not given."""
-    local_split = config.integers("WorkGroup")[2]
-    depth, loop_unroll = config.integer("DepthU"), config.integer("LoopUnroll")
-    if not depth:
-        loop_unroll = loop_unroll or DEFAULT_LOOP_UNROLL
-        return loop_unroll * local_split, loop_unroll
-    return depth, loop_unroll or max(1, depth // local_split)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from tunesmith.spaces import Space
 
 from ._family import OpenClGemm
 from ._panels import PACK_DEPTH, Panels
-from ._reasons import Reason
 from ._schedule import Schedule
 
 
@@ -37,10 +36,7 @@ class RegisterGemm(OpenClGemm):
                 parameter.LOOP_UNROLL,
                 parameter.DEPTH_U,
                 parameter.EDGE_TYPE,
-                parameter.GLOBAL_SPLIT,
-                parameter.STREAM_GRID,
-                parameter.STREAM_FULL_TILES,
-                parameter.GROUP_MAPPING,
+                *parameter.DEALING,
                 parameter.PACK_A,
                 parameter.PACK_B,
             )
@@ -58,18 +54,16 @@ class RegisterGemm(OpenClGemm):
             "pack_depth": PACK_DEPTH,
         }
 
-    def wrong_form(
-        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
-    ) -> Iterator[Rejection]:
+    def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
         if schedule.local_split > 1:
-            yield Rejection(Reason.LOCAL_SPLIT, f"LocalSplitU {schedule.local_split} needs local memory to add sums in")
+            yield Rejection("local split", f"LocalSplitU {schedule.local_split} needs local memory to add sums in")
         if (rows := schedule.thread_tile[0]) % schedule.vector:
             detail = f"VectorWidth {schedule.vector} does not divide {rows}, the thread tile along M"
-            yield Rejection(Reason.THREAD_TILE, detail)
+            yield Rejection("vector width and thread tile", detail)
 
-    def wrong_edges(
-        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
-    ) -> Iterator[Rejection]:
+    def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
         for operand, extent, tile in zip("AB", (gemm.m, gemm.n), schedule.thread_tile, strict=True):
             if not config.flag(f"Pack{operand}") and extent < tile:
-                yield Rejection(Reason.SHIFTED_EDGE, f"{operand} is {extent} wide, a thread tile of {tile} has no room")
+                yield Rejection("shifted edge", f"{operand} is {extent} wide, a thread tile of {tile} has no room")

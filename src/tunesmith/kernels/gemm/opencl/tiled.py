@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tunesmith.kernels.gemm import parameters as parameter
+from tunesmith.kernels.gemm.launching import too_much_local
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import _rules as rules
 from ._family import OpenClGemm
-from ._reasons import Reason
 from ._schedule import Schedule, TileLoads
 
 REGISTERS_MAX = 255
@@ -42,10 +42,7 @@ class TiledGemm(OpenClGemm):
                 parameter.LOADS_B,
                 parameter.PREFETCH,
                 parameter.EDGE_TYPE,
-                parameter.GLOBAL_SPLIT,
-                parameter.STREAM_GRID,
-                parameter.STREAM_FULL_TILES,
-                parameter.GROUP_MAPPING,
+                *parameter.DEALING,
                 parameter.LDS_PAD,
             )
         )
@@ -62,37 +59,29 @@ class TiledGemm(OpenClGemm):
             "local_elements": local_elements(config),
         }
 
-    def wrong_form(
-        self, config: Configuration, schedule: Schedule, problem_type: ProblemType, target: Target
-    ) -> Iterator[Rejection]:
+    def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
         if any(extent % schedule.vector for extent in schedule.thread_tile):
-            yield Rejection(
-                Reason.THREAD_TILE, f"VectorWidth {schedule.vector} does not divide ThreadTile {schedule.thread_tile}"
-            )
+            detail = f"VectorWidth {schedule.vector} does not divide ThreadTile {schedule.thread_tile}"
+            yield Rejection("vector width and thread tile", detail)
         tiles = [TileLoads.of(operand, config, problem_type) for operand in "AB"]
         for tile in tiles:
             yield from rules.loads(tile)
         need = local_elements(config) * rules.element_bytes(problem_type)
-        if need > target.local_memory_bytes:
-            yield Rejection(
-                Reason.LOCAL_MEMORY, f"{need} bytes for tiles of A and B, the device has {target.local_memory_bytes}"
-            )
-        words = rules.element_bytes(problem_type) // 4
+        yield from too_much_local(need, "for tiles of A and B", target)
         elements = schedule.thread_tile[0] * (schedule.thread_tile[1] + 1)
         elements += sum(tile.elements for tile in tiles) // schedule.work_items
-        if target.kind == "GPU" and elements * words > REGISTERS_MAX:
-            yield Rejection(
-                Reason.REGISTERS, f"about {elements * words} for sums and loads, a work-item has {REGISTERS_MAX}"
-            )
+        words = elements * (rules.element_bytes(problem_type) // 4)
+        if target.kind == "GPU" and words > REGISTERS_MAX:
+            yield Rejection("registers", f"about {words} for sums and loads, a work-item has {REGISTERS_MAX}")
 
-    def wrong_edges(
-        self, config: Configuration, schedule: Schedule, gemm: Gemm, problem_type: ProblemType
-    ) -> Iterator[Rejection]:
+    def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
+        schedule = Schedule.of(config)
         for operand, extent in (("A", gemm.m), ("B", gemm.n)):
             along_tile = TileLoads.of(operand, config, problem_type).along_tile
             if along_tile and extent < schedule.vector:
                 side_by_side = f"{operand} has {extent} elements side by side"
-                yield Rejection(Reason.SHIFTED_EDGE, f"{side_by_side}, fewer than VectorWidth {schedule.vector}")
+                yield Rejection("shifted edge", f"{side_by_side}, fewer than VectorWidth {schedule.vector}")
 
 
 def local_elements(config: Configuration) -> int:

@@ -23,15 +23,13 @@ class Algorithm(ABC):
     """The parameters that change something, beside WorkGroup and TopTile, which always do."""
     interleaved = False
     """The layout of the batch that it computes."""
+    split = False
+    """Whether K is split over work-groups, whose sums a second kernel, `reduce`, adds."""
 
     @property
     def in_stages(self) -> bool:
         """Whether operands come in stages, which are CacheLine bytes deep."""
         return "CacheLine" in self.acts
-
-    def entries(self, entry: str) -> tuple[str, ...]:
-        """The kernels that belong to one of a text's entries."""
-        return (entry,)
 
     def block(self, tiling: Tiling) -> Pair:
         """Rows and columns of D of one work-group."""
@@ -59,10 +57,6 @@ class Algorithm(ABC):
     @abstractmethod
     def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
         """The sources of one entry."""
-
-    def last_sections(self) -> list[Section]:
-        """Sources that a text has once, behind all entries."""
-        return []
 
     def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         """The launches. `shared_bytes` is the local memory that comes with them instead of from the source."""

@@ -40,7 +40,7 @@ class PortBlasGemm(Kernel):
         tiling = Tiling.of(config)
         if tiling.algorithm not in ALGORITHMS:
             there_are = ", ".join(ALGORITHMS)
-            yield Rejection(rules.Reason.ALGORITHM, f"{self.name} has no {tiling.algorithm}; there are {there_are}")
+            yield Rejection("algorithm", f"{self.name} has no {tiling.algorithm}; there are {there_are}")
             return
         if beyond := list(beyond_blas(problem_type, ELEMENTS)):
             yield from beyond
@@ -90,7 +90,6 @@ class PortBlasCuda(PortBlasGemm):
 
 @lru_cache(maxsize=4096)
 def _module(language: str, options: tuple[str, ...], tiling: Tiling, kind: Kind) -> Module:
-    algorithm, name = ALGORITHMS[tiling.algorithm], "gemm"
-    entry = Entry(name, kind.transpose_a, kind.transpose_b)
-    text = program(algorithm, tiling, kind, language, [entry])
-    return Module(language, text, algorithm.entries(name), options)
+    algorithm = ALGORITHMS[tiling.algorithm]
+    text = program(algorithm, tiling, kind, language, [Entry("gemm", kind.transpose_a, kind.transpose_b)])
+    return Module(language, text, ("gemm", "reduce") if algorithm.split else ("gemm",), options)

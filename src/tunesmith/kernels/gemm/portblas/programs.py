@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES
 
 from .algorithm import Algorithm
-from .text import Macros, text_of
+from .text import Macros, Section, text_of
 from .tiling import Kind, Tiling
 
 
@@ -27,7 +27,7 @@ def program(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str, ent
     kinds = [replace(kind, transpose_a=entry.transpose_a, transpose_b=entry.transpose_b) for entry in entries]
     macros: Macros = {
         "REAL": kind.element.real,
-        "HALF": int(kind.element.is_half),
+        "HALF": int(kind.element.size == 2),
         "USE_BETA": int(kind.use_beta),
         **({"LOCAL_AT_LAUNCH": 1} if any(shared_bytes(algorithm, tiling, one, language) for one in kinds) else {}),
         **algorithm.macros(tiling, kind),
@@ -37,7 +37,7 @@ def program(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str, ent
         for entry, one in zip(entries, kinds, strict=True)
         for section in algorithm.sections(tiling, one, entry.name, entry.suffix)
     ]
-    return text_of(macros, [*sections, *algorithm.last_sections()])
+    return text_of(macros, [*sections, Section("reduce.h", {})] if algorithm.split else sections)
 
 
 def shared_bytes(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str) -> int:

@@ -3,73 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 
 from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK
 from tunesmith.kernels.gemm.cuda_common import MOST_SPILLED_BYTES, wrong_size
+from tunesmith.kernels.gemm.launching import too_much_for_program, too_much_local
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Plan, Problem, Rejection, Target
 
 from .algorithm import Algorithm
 from .staged import REDUCE_ITEMS
-from .tiling import ELEMENTS, Kind, Tiling, blocks
+from .tiling import Kind, Tiling, blocks
 
 REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
 MOST_BLOCKS = 2**31 - 1
 
 
-class Reason(StrEnum):
-    """The first part of a Rejection of these families."""
-
-    ALGORITHM = "algorithm"
-    DOUBLE_PRECISION = "double precision"
-    BATCH_LAYOUT = "batch layout"
-    LOCAL_SPLIT = "local split"
-    WORK_GROUP = "work-group size"
-    VECTORS = "vector size"
-    DEPTH = "depth"
-    LOCAL_MEMORY = "local memory"
-    REGISTERS = "registers"
-    SPILLS = "spills"
-    GRID = "grid"
-
-
 def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> Iterator[Rejection]:
     """Whatever the problem: types, layout, limits of the device."""
     if kind.data_type == "d" and not target.double_precision:
-        yield Rejection(Reason.DOUBLE_PRECISION, f"{target.name} has none")
+        yield Rejection("double precision", f"{target.name} has none")
     if algorithm.interleaved != kind.interleaved:
         needs, has = (("strided", "interleaved")[flag] for flag in (algorithm.interleaved, kind.interleaved))
-        yield Rejection(Reason.BATCH_LAYOUT, f"{tiling.algorithm} is for {needs} batches, this one is {has}")
+        yield Rejection("batch layout", f"{tiling.algorithm} is for {needs} batches, this one is {has}")
     if tiling.shared != 1:
         detail = f"{tiling.shared} work-items cannot share an element of D in this family: the third of WorkGroup is 1"
-        yield Rejection(Reason.LOCAL_SPLIT, detail)
-    items = algorithm.items(tiling)
-    if "reduce" in algorithm.entries("gemm"):
-        items = max(items, REDUCE_ITEMS)
+        yield Rejection("local split", detail)
+    items = max(algorithm.items(tiling), REDUCE_ITEMS if algorithm.split else 1)
     if items > target.max_work_group_size:
-        yield Rejection(Reason.WORK_GROUP, f"{items} work-items, the device allows {target.max_work_group_size}")
+        yield Rejection("work-group size", f"{items} work-items, the device allows {target.max_work_group_size}")
     if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
         yield wrong
         return
     for width in algorithm.widths(tiling, kind):
         if width.used != width.asked:
             detail = f"{width.extent} are {width.what}, which vectors of {width.asked} do not fill"
-            yield Rejection(Reason.VECTORS, f"{detail}: it would be the program with vectors of {width.used}")
-    if (need := algorithm.local_bytes(tiling, kind)) > target.local_memory_bytes:
-        have = target.local_memory_bytes
-        yield Rejection(Reason.LOCAL_MEMORY, f"{need} bytes for stages of A and B, the device has {have}")
+            yield Rejection("vector size", f"{detail}: it would be the program with vectors of {width.used}")
+    yield from too_much_local(algorithm.local_bytes(tiling, kind), "for stages of A and B", target)
     if target.kind == "GPU" and (words := algorithm.registers(tiling, kind)) > REGISTERS_MAX:
-        yield Rejection(Reason.REGISTERS, f"about {words} for sums and operands, a work-item has {REGISTERS_MAX}")
+        yield Rejection("registers", f"about {words} for sums and operands, a work-item has {REGISTERS_MAX}")
 
 
 def wrong_depth(tiling: Tiling, kind: Kind) -> Rejection | None:
     """A stage must have a step, and whole ones."""
-    size = ELEMENTS[kind.data_type].size
+    size = kind.element.size
     if tiling.cache_line and tiling.cache_line % size == 0:
         return None
-    return Rejection(Reason.DEPTH, f"CacheLine {tiling.cache_line} is no number of elements of {size} bytes")
+    return Rejection("depth", f"CacheLine {tiling.cache_line} is no number of elements of {size} bytes")
 
 
 def problem_fits(
@@ -81,7 +61,7 @@ def problem_fits(
     yield from wrong_size(problem, widest, deepest, plan.workspace_bytes, target)
     count_m, count_n = blocks(algorithm.block(tiling), Gemm.of(problem))
     if count_m * max(count_n, tiling.top[1]) > MOST_BLOCKS or tiling.top[0] * count_n > MOST_BLOCKS:
-        yield Rejection(Reason.GRID, f"{count_m} x {count_n} blocks cannot be counted in 32 bits")
+        yield Rejection("grid", f"{count_m} x {count_n} blocks cannot be counted in 32 bits")
 
 
 def compiled(
@@ -90,15 +70,10 @@ def compiled(
     """What the compiler says: registers, what lives in memory instead, work-items and local memory."""
     for fact in facts:
         items = REDUCE_ITEMS if fact.entry == "reduce" else algorithm.items(tiling)
-        if fact.max_work_group_size is not None and items > fact.max_work_group_size:
-            allowed = f"the program of {fact.entry} allows {fact.max_work_group_size}"
-            yield Rejection(Reason.WORK_GROUP, f"{items} work-items, {allowed}")
-        if fact.local_bytes is not None and fact.local_bytes > target.local_memory_bytes:
-            have = f"the device has {target.local_memory_bytes}"
-            yield Rejection(Reason.LOCAL_MEMORY, f"{fact.entry} takes {fact.local_bytes} bytes, {have}")
+        yield from too_much_for_program(fact, items, target)
         if fact.registers and fact.registers * items > REGISTERS_PER_BLOCK:
             need = f"{fact.registers} for each of {items} work-items"
-            yield Rejection(Reason.REGISTERS, f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
+            yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
         if fact.spill_bytes and fact.spill_bytes > MOST_SPILLED_BYTES:
             detail = f"{fact.spill_bytes} bytes of a work-item live in memory, {MOST_SPILLED_BYTES} is too slow"
-            yield Rejection(Reason.SPILLS, detail)
+            yield Rejection("spills", detail)

@@ -118,7 +118,6 @@ class Staged(Algorithm):
     columns from there, and keep sums in registers."""
 
     acts = ("Vectorization", "VectorSize", "CacheLine", "WorkItem", "DoubleBuffer", "PadA", "PadB")
-    split = False
 
     def local_bytes(self, tiling: Tiling, kind: Kind) -> int:
         stage = sum(side.elements for side in Side.both(tiling, kind))
@@ -180,12 +179,6 @@ class TallSkinny(Staged):
     which each leaves its sums in the workspace. The order of adding is fixed, so that results repeat bit by bit."""
 
     split = True
-
-    def entries(self, entry: str) -> tuple[str, ...]:
-        return entry, "reduce"
-
-    def last_sections(self) -> list[Section]:
-        return [Section("reduce.h", {})]
 
     def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         parts, part_k = parts_of_k(tiling, kind, gemm, target)

@@ -25,10 +25,6 @@ class Element:
     size: int
     sum_size: int
 
-    @property
-    def is_half(self) -> bool:
-        return self.size == 2
-
 
 ELEMENTS = {"s": Element("float", 4, 4), "d": Element("double", 8, 8), "h": Element("float", 2, 4)}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import CompiledFacts, Launch, Module, Plan, Step, Target, Value, Zero
+from tunesmith.records import CompiledFacts, Module, Plan, Step, Target, Value, Zero
 
 from . import _arguments as arg
 from . import parameters as p
@@ -57,7 +57,9 @@ def plan(shape: Shape, gemm: Gemm, target: Target, facts: Mapping[str, CompiledF
     product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _given(shape, gemm))
     steps: tuple[Step, ...] = (product,)
     if shape.splits_k:
-        steps = (product, _sum_of_parts(shape, gemm, target))
+        adding = (ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1)
+        given, items = _given_to_add(shape, gemm), ADDING_WARPS * target.sub_group_size
+        steps = (product, arg.launch(1, EPILOGUES[-1], "add_parts", adding, items, given))
     elif shape.streams and shape.streamed(gemm).shared:
         # At every start, and not by the last to read them: a workspace may have served another plan meanwhile.
         steps = (Zero("", shape.flags_offset(gemm), shape.flag_bytes(gemm)), product)
@@ -71,12 +73,6 @@ def _groups(shape: Shape, gemm: Gemm, target: Target, fact: CompiledFacts | None
     if shape.schedule == p.PERSISTENT:
         return min(tiles, resident_groups(fact, shape.warps, target) if fact else target.compute_units)
     return tiles * shape.splits
-
-
-def _sum_of_parts(shape: Shape, gemm: Gemm, target: Target) -> Launch:
-    groups = (ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1)
-    items = ADDING_WARPS * target.sub_group_size
-    return arg.launch(1, SOURCES["add_parts"][-1], "add_parts", groups, items, _given_to_add(shape, gemm))
 
 
 def _constants(shape: Shape, gemm: Gemm) -> dict[str, Value]:

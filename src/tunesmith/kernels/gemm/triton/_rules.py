@@ -8,6 +8,7 @@ import numpy as np
 
 from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK, SHARED_RESERVED
 from tunesmith.kernels.gemm.cuda_common import GRID_LIMIT_X, GRID_LIMIT_Z, Tile, useless_program, wrong_size
+from tunesmith.kernels.gemm.launching import too_much_local
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Problem, Rejection, Target
 
@@ -97,7 +98,7 @@ def wrong_shape(shape: Shape, gemm: Gemm, target: Target) -> Iterator[Rejection]
     columns = shape.m if shape.swapped else shape.n
     if columns // shape.parts < SMALLEST:
         yield Rejection("epilogue parts", f"{shape.parts} parts of {columns} columns, {SMALLEST} are the least")
-    yield from too_much_shared(_least_shared(shape, element), "for the stages of two operand tiles", target)
+    yield from too_much_local(_least_shared(shape, element), "for the stages of two operand tiles", target)
 
 
 def _least_shared(shape: Shape, element: int) -> int:
@@ -200,14 +201,9 @@ def wrong_launch(problem: Problem, groups: int, workspace: int, target: Target) 
         yield Rejection("grid", f"{groups} work-groups, a launch has at most {GRID_LIMIT_X}")
 
 
-def too_much_shared(need: int, what: str, target: Target) -> Iterator[Rejection]:
-    if need > target.local_memory_bytes:
-        yield Rejection("local memory", f"{need} bytes {what}, the device has {target.local_memory_bytes}")
-
-
 def useless(facts: Iterable[CompiledFacts], warps: int, target: Target) -> Iterator[Rejection]:
     for fact in facts:
-        yield from too_much_shared(fact.local_bytes or 0, f"{fact.entry} takes after compilation", target)
+        yield from too_much_local(fact.local_bytes or 0, f"{fact.entry} takes after compilation", target)
         items = fact.max_work_group_size or warps * target.sub_group_size
         yield from useless_program(fact, Tile(items, 1, 1, 1, 1, 1))
 

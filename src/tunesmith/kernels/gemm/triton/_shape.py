@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from tunesmith.kernels.gemm import stream_k
 from tunesmith.kernels.gemm.parameters import GROUP_MAPPING, STREAM_FULL_TILES, STREAM_GRID
 from tunesmith.problems.gemm import Gemm
-from tunesmith.records import Configuration, Problem, ProblemType
+from tunesmith.records import Configuration
 
 from . import parameters as p
 
 SUM_BYTES = 4
 """Of a float32 or an int32."""
-
-
-def typed(problem_type: ProblemType) -> Gemm:
-    """What a type says by itself, as the smallest problem of it."""
-    return Gemm.of(Problem(problem_type, (1,) * len(problem_type.indices)))
 
 
 def along_k(gemm: Gemm) -> tuple[bool, bool]:

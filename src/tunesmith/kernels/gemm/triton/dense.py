@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import STREAM_GRID
+from tunesmith.kernels.gemm.types import typed
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, UserError, Value
 from tunesmith.spaces import Space
@@ -13,7 +14,7 @@ from tunesmith.spaces import Space
 from . import _guess, _launches
 from . import _rules as rules
 from . import parameters as p
-from ._shape import Shape, typed
+from ._shape import Shape
 
 
 class TritonGemm(Kernel):

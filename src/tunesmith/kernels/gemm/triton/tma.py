@@ -13,15 +13,16 @@ from tunesmith.kernels.gemm.cuda_common import (
     wrong_size,
     wrong_work_group,
 )
+from tunesmith.kernels.gemm.launching import too_much_local
 from tunesmith.kernels.gemm.parameters import language
-from tunesmith.kernels.gemm.types import wrong_type
+from tunesmith.kernels.gemm.types import typed, wrong_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
 from . import _arguments as arg
 from . import _rules as rules
-from ._shape import along_k, typed
+from ._shape import along_k
 from .parameters import PRECISION, STAGES
 
 WARP, MOST_WARPS = 32, 16
@@ -61,7 +62,7 @@ class TritonTmaGemm(Kernel):
         if max(sides) > LARGEST_BOX:
             yield Rejection("TMA box", f"a side of {max(sides)} elements, a descriptor fetches at most {LARGEST_BOX}")
         need = config.integer("NumStages") * tile.operand_bytes("float32")
-        yield from rules.too_much_shared(need, "for the stages of two operand tiles", target)
+        yield from too_much_local(need, "for the stages of two operand tiles", target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         gemm = Gemm.of(problem)
@@ -74,7 +75,7 @@ class TritonTmaGemm(Kernel):
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
-            yield from rules.too_much_shared(fact.local_bytes or 0, "after compilation", target)
+            yield from too_much_local(fact.local_bytes or 0, "after compilation", target)
             yield from useless_program(fact, Tile.of(config))
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:

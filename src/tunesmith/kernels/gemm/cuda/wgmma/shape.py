@@ -50,18 +50,14 @@ class Shape:
         b_along_k = not fields.flag("TransposeB") or not kind.either_way
         rows_are_n = config.word("RowsAlong") == "N"
         x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
-        groups, columns = config.integer("WarpGroups"), config.integer("InstructionColumns")
         cluster_m, cluster_n = config.integers("ClusterShape")
-        by_tma, stages = config.word("StorePath") == "TMA", config.integer("Stages")
-        if not stages:
-            room = memory - STAGE_ALIGNMENT - _parted_bytes(groups, int(by_tma) * _part(columns))
-            stages = room // (_stage_bytes(groups, columns) + BARRIER_BYTES)
+        by_tma = config.word("StorePath") == "TMA"
         shape = Shape(
             kind=kind,
             dest=DATA_TYPES[dest_of(problem_type)].dtype,
-            warp_groups=groups,
-            columns=columns,
-            stages=stages,
+            warp_groups=config.integer("WarpGroups"),
+            columns=config.integer("InstructionColumns"),
+            stages=config.integer("Stages"),
             rows_are_n=rows_are_n,
             x_along_k=x_along_k,
             y_along_k=y_along_k,
@@ -72,6 +68,9 @@ class Shape:
             cluster_rows=cluster_n if rows_are_n else cluster_m,
             cluster_columns=cluster_m if rows_are_n else cluster_n,
         )
+        if not shape.stages:
+            fit = (memory - shape.shared_bytes) // (shape.stage_bytes + BARRIER_BYTES)
+            shape = replace(shape, stages=fit)
         return shape._with_more_parts(memory) if by_tma else shape
 
     def _with_more_parts(self, memory: int) -> Shape:
@@ -87,7 +86,7 @@ class Shape:
     @property
     def part(self) -> int:
         """Columns of D that one copy writes."""
-        return _part(self.columns)
+        return 2 * COLUMN_STEP if self.columns % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
 
     @property
     def work_items(self) -> int:
@@ -104,7 +103,7 @@ class Shape:
 
     @property
     def stage_bytes(self) -> int:
-        return _stage_bytes(self.warp_groups, self.columns)
+        return (self.rows + self.columns) * ROW_BYTES
 
     @property
     def fetched_bytes(self) -> int:
@@ -113,9 +112,10 @@ class Shape:
 
     @property
     def shared_bytes(self) -> int:
-        """The stages with their barriers, the parts of D on their way, and room to align."""
+        """The stages with their barriers, the parts of D on their way (while a warp group writes some of its columns,
+        in 16 bits, as many are read), and room to align."""
         stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
-        return STAGE_ALIGNMENT + stages + _parted_bytes(self.warp_groups, self.parts * self.part)
+        return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2
 
     @property
     def beside(self) -> int:
@@ -137,16 +137,3 @@ class Shape:
         rows, columns = self.sides(gemm)
         down, across = self.rows * self.cluster_rows, self.columns * self.cluster_columns
         return -(-rows // down) * -(-columns // across) * gemm.batch
-
-
-def _part(columns: int) -> int:
-    return 2 * COLUMN_STEP if columns % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
-
-
-def _parted_bytes(groups: int, columns: int) -> int:
-    """While a warp group writes so many columns of D, in 16 bits, as many are read."""
-    return groups * 2 * columns * ROWS_OF_A_GROUP * 2
-
-
-def _stage_bytes(groups: int, columns: int) -> int:
-    return (ROWS_OF_A_GROUP * groups + columns) * ROW_BYTES

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tunesmith.kernels._base import source
 from tunesmith.records import Configuration, Module, ProblemType
 
-from .kinds import Kind
 from .shape import Shape
 
 ARCHITECTURE = "sm_90"
@@ -68,7 +67,10 @@ def _instruction(shape: Shape) -> str:
     registers = ", ".join(f"%{place}" for place in range(count))
     outputs = ", ".join(f'"{constraint}"(sums[{place}])' for place in range(count))
     name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{kind.per_product}.{kind.sums}.{kind.ptx}.{kind.ptx}"
-    flags = ", ".join(("keeps", *_signs_and_transposes(kind, shape)))
+    # Behind the predicate: integers have no signs to change, 16-bit types alone may be transposed.
+    signs = () if kind.sums == "s32" else (1, 1)
+    transposes = (int(not shape.x_along_k), int(not shape.y_along_k)) if kind.either_way else ()
+    flags = ", ".join(map(str, ("keeps", *signs, *transposes)))
     return f"""__device__ __forceinline__ void multiply_add(Sum (&sums)[{count}], u64 x, u64 y, int keep)
 {{
     asm volatile("{{ .reg .pred keeps; setp.ne.b32 keeps, %{count + 2}, 0;\\n"
@@ -76,10 +78,3 @@ def _instruction(shape: Shape) -> str:
         : {outputs} : "l"(x), "l"(y), "r"(keep));
 }}
 """
-
-
-def _signs_and_transposes(kind: Kind, shape: Shape) -> tuple[str, ...]:
-    """The operands behind the predicate: integers have no signs to change, 16-bit types alone may be transposed."""
-    signs = () if kind.sums == "s32" else ("1", "1")
-    transposes = (str(int(not shape.x_along_k)), str(int(not shape.y_along_k))) if kind.either_way else ()
-    return signs + transposes
