@@ -27,11 +27,11 @@ console, messages = _console(stderr=False), _console(stderr=True)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]
 Device = Annotated[
     str | None,
-    typer.Option("--device", help="A device: its selector, CPU or GPU, or part of its name.", show_default=False),
+    typer.Option("--device", help="A device: its selector, CPU or GPU, or part of its name."),
 ]
 MaxSize = Annotated[
     int | None,
-    typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats.", show_default=False),
+    typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats."),
 ]
 
 

@@ -17,7 +17,7 @@ from ._output import console, messages, print_json
 
 INTERRUPTED = 130
 
-Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)]
+Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 
 PlanT = TypeVar("PlanT")

@@ -18,17 +18,15 @@ from ._runs import Budget, Quiet, carried_out
 def stream_k(
     what: Annotated[
         list[str],
-        typer.Argument(
-            help="Tuning files, data types (s, d, h, b, tf32), or problem types' names.", show_default=False
-        ),
+        typer.Argument(help="Tuning files, data types (s, d, h, b, tf32), or problem types' names."),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The calibration file; what it holds already stays.")],
     tile: Annotated[
         str, typer.Option(help="Only this tile: rows x columns x depth, such as 128x128x64; any depth without it.")
     ] = "",
-    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.", show_default=False)] = "",
+    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.")] = "",
     compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.", show_default=False)
+        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")
     ] = None,
     occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
     device: Device = None,

@@ -14,7 +14,7 @@ from ._output import Json, console, print_json
 
 
 def compare(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or a library logic.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or a library logic.")],
     as_json: Json = False,
 ) -> None:
     """Compare the library with NumPy on every tuned size: blocks of calls take turns, host time on both sides.

@@ -14,7 +14,7 @@ from ._output import Device, Json, MaxSize, console, print_json
 
 
 def plan(
-    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).")],
     device: Device = None,
     max_size: MaxSize = None,
     calibrate: Annotated[

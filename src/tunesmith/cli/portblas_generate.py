@@ -17,21 +17,19 @@ from ._output import Json, console, messages, print_json
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("--folder", help="Folder of your own sets; may be repeated.", show_default=False),
+    typer.Option("--folder", help="Folder of your own sets; may be repeated."),
 ]
 
 
 def generate(
-    config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A parameter file, or a set's name.", show_default=False)
-    ],
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A parameter file, or a set's name.")],
     definition: Annotated[
         Path | None,
-        typer.Argument(metavar="DEF", help="File for the list; standard output if absent.", show_default=False),
+        typer.Argument(metavar="DEF", help="File for the list; standard output if absent."),
     ] = None,
     source_dir: Annotated[
         Path | None,
-        typer.Option("--source-dir", "--source_dir", help="Folder for the sources.", show_default=False),
+        typer.Option("--source-dir", "--source_dir", help="Folder for the sources."),
     ] = None,
     list_files: Annotated[
         bool, typer.Option("--list-files", "--list_files", help="Only print the sources' paths; write nothing.")

@@ -22,32 +22,27 @@ _ORDER = f"the order is {ALL}|{'|'.join(TRANSPOSES)} M K N BATCH REP [{'|'.join(
 
 
 def tune(
-    transposes: Annotated[
-        str, typer.Argument(metavar="|".join((*TRANSPOSES, ALL)), help="What is transposed.", show_default=False)
-    ],
+    transposes: Annotated[str, typer.Argument(metavar="|".join((*TRANSPOSES, ALL)), help="What is transposed.")],
     sizes: Annotated[
         list[str],
         typer.Argument(
             metavar="M K N BATCH REP [LAYOUT]",
             help="Sizes of C = A B, matrices of the batch, least samples of a time; strided or interleaved.",
-            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")] = Path(
         "out/portblas"
     ),
     config: Annotated[
-        str, typer.Option(help="A parameter file, or a set's name; the device's own set if absent.", show_default=False)
+        str, typer.Option(help="A parameter file, or a set's name; the device's own set if absent.")
     ] = "",
     folder: Folders = None,
     logic: Annotated[
         Path | None,
-        typer.Option(help="The current library: a logic or a folder of them; OUT's own if absent.", show_default=False),
+        typer.Option(help="The current library: a logic or a folder of them; OUT's own if absent."),
     ] = None,
     device: Device = None,
-    language: Annotated[
-        str, typer.Option(help=f"{' or '.join(FAMILIES)}; the device's first if absent.", show_default=False)
-    ] = "",
+    language: Annotated[str, typer.Option(help=f"{' or '.join(FAMILIES)}; the device's first if absent.")] = "",
     data_type: Annotated[str, typer.Option("--type", help=f"Precision: {', '.join(TYPES)}.")] = "s",
     guided: Annotated[
         bool, typer.Option("--guided", help="Measure a tenth of the list, where a model expects most.")

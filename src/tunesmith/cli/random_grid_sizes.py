@@ -16,9 +16,7 @@ from ._output import Device, Json, console, print_json
 def grid_sizes(
     compute_units: Annotated[
         int | None,
-        typer.Option(
-            "--compute-units", min=1, help="Multiprocessors of a device that is not here.", show_default=False
-        ),
+        typer.Option("--compute-units", min=1, help="Multiprocessors of a device that is not here."),
     ] = None,
     device: Device = None,
     as_json: Json = False,

@@ -20,17 +20,13 @@ from ._output import Json, console, print_json
 def select(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="JSON of google-benchmark or primbench; folders of `random tune`, or their stores.", show_default=False
-        ),
+        typer.Argument(help="JSON of google-benchmark or primbench; folders of `random tune`, or their stores."),
     ],
     objective: Annotated[Objective, typer.Option(help="What the best shape is best in.")] = Objective.GEOMEAN,
-    out_dir: Annotated[
-        Path | None, typer.Option(help="Folder for C++ headers and tunesmith_random.json.", show_default=False)
-    ] = None,
+    out_dir: Annotated[Path | None, typer.Option(help="Folder for C++ headers and tunesmith_random.json.")] = None,
     plot_out: Annotated[
         Path | None,
-        typer.Option(help="P.svg: heat maps P_<architecture>_<generator>.svg.", show_default=False),
+        typer.Option(help="P.svg: heat maps P_<architecture>_<generator>.svg."),
     ] = None,
     default_config: Annotated[
         Path | None,
@@ -38,18 +34,15 @@ def select(
             "--default-config",
             "--default-config-dir",
             help="Default shapes: config_defaults.json, or its folder.",
-            show_default=False,
         ),
     ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="Weights of distributions and types, CSV or JSON.", show_default=False)
-    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="Weights of distributions and types, CSV or JSON.")] = None,
     no_regressions: Annotated[
         bool, typer.Option("--no-regressions", help="Only shapes that are nowhere slower than the default.")
     ] = False,
     merge_from: Annotated[
         Path | None,
-        typer.Option(help="Folder of headers to put the shapes into, where --out-dir has none.", show_default=False),
+        typer.Option(help="Folder of headers to put the shapes into, where --out-dir has none."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -35,9 +35,7 @@ def tune(
     types: Annotated[str, typer.Option(help="float, half, double, unsigned_int ...; rocRAND's if absent.")] = "",
     block_sizes: Annotated[str, typer.Option(help="Work-items of a work-group, such as 64,128,256.")] = "",
     grid_sizes: Annotated[str, typer.Option(help="Work-groups, such as 512,1024 (tunesmith random grid-sizes).")] = "",
-    min_threads: Annotated[
-        int | None, typer.Option(min=1, help="Fewest work-items of a launch.", show_default=False)
-    ] = None,
+    min_threads: Annotated[int | None, typer.Option(min=1, help="Fewest work-items of a launch.")] = None,
     sizes: Annotated[
         str, typer.Option("--bytes", help="What a call writes, such as 1GiB,16MiB; 512MiB if absent.")
     ] = "",
@@ -46,7 +44,7 @@ def tune(
     grow: Annotated[bool, typer.Option(help="Extend the grid sizes when a winner lies on their edge.")] = True,
     arch: Annotated[
         str | None,
-        typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90.", show_default=False),
+        typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90."),
     ] = None,
     device: Device = None,
     budget: Budget = None,

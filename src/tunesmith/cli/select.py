@@ -18,14 +18,12 @@ from ._output import Json, console, print_json
 
 def select(
     context: typer.Context,
-    logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.", show_default=False)],
+    logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.")],
     size: Annotated[
         str,
-        typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K.", show_default=False),
+        typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K."),
     ],
-    problem_type: Annotated[
-        str, typer.Option("--type", help="Which problem type, where the folder has several.", show_default=False)
-    ] = "",
+    problem_type: Annotated[str, typer.Option("--type", help="Which problem type, where the folder has several.")] = "",
     as_json: Json = False,
 ) -> None:
     """Say which solution the library launches for a size, by which rule (exact, nearest, fallback), and expected time.

@@ -14,7 +14,7 @@ from ._output import Json, console, print_json
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(help="The folder given to `tunesmith tune -o`.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The folder given to `tunesmith tune -o`.")],
     as_json: Json = False,
 ) -> None:
     """Show winners per step, the table of the final, failures by reason, and what it cost.

@@ -22,26 +22,22 @@ def sweep(
         typer.Argument(
             help="CSV with the columns m, n, k and, if need be, batch, trans_a, trans_b (N or T) and family, of"
             " row-major matrices.",
-            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The sweep's folder: all that was measured, and results.")],
-    tile: Annotated[
-        str, typer.Option(help="Rows x columns x depth of a macro tile; the usual one without it.", show_default=False)
-    ] = "",
+    tile: Annotated[str, typer.Option(help="Rows x columns x depth of a macro tile; the usual one without it.")] = "",
     what: Annotated[
         str, typer.Option("--type", help="A data type (s, d, h, b, tf32), a problem type's name, or a tuning file.")
     ] = "s",
-    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.", show_default=False)] = "",
+    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.")] = "",
     family: Annotated[
         list[str] | None,
-        typer.Option(help="Only products with this word in the column family; may be repeated.", show_default=False),
+        typer.Option(help="Only products with this word in the column family; may be repeated."),
     ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(
             help="What `tunesmith calibrate stream-k` wrote; calibration.yaml in the sweep's folder without it.",
-            show_default=False,
         ),
     ] = None,
     refit: Annotated[
@@ -49,7 +45,7 @@ def sweep(
     ] = False,
     grids: Annotated[int, typer.Option(min=1, help="Grids to try, from 1 to all work-groups, log-spaced.")] = GRIDS,
     compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.", show_default=False)
+        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")
     ] = None,
     occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
     device: Device = None,

@@ -15,7 +15,7 @@ from ._runs import Budget, Quiet, carried_out
 
 
 def tune(
-    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")],
     device: Device = None,
     max_size: MaxSize = None,
