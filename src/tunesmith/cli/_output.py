@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ParamSpec
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+
+P = ParamSpec("P")
 
 WIDE = 10_000
 """Columns where there is no terminal, nor a COLUMNS that asks for a width: a file or a pipe gets whole lines."""
@@ -35,5 +37,15 @@ MaxSize = Annotated[
 ]
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+def print_facts(
+    as_json: bool,
+    document: Callable[P, Mapping[str, Any]],
+    text: Callable[P, RenderableType],
+    *facts: P.args,
+    **named: P.kwargs,
+) -> None:
+    """Print what `document` makes of the facts as JSON, or what `text` makes of them."""
+    if as_json:
+        sys.stdout.write(json.dumps(document(*facts, **named), indent=2, allow_nan=False) + "\n")
+    else:
+        console.print(text(*facts, **named))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -45,11 +46,6 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    carried_out(
-        lambda progress: calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress),
-        runs_folder(out),
-        document=report.calibrated_document,
-        tables=report.calibrated,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    work = partial(calibrate_stream_k, task, out, device=device, budget_minutes=budget)
+    folder, document = runs_folder(out), report.calibrated_document
+    carried_out(work, folder, document, report.calibrated, quiet=quiet, as_json=as_json)

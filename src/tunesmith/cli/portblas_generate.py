@@ -13,7 +13,7 @@ from tunesmith.records import UserError
 from tunesmith.report import portblas_lists as report
 from tunesmith.session.portblas.generate import generate as generate_files
 
-from ._output import Json, console, messages, print_json
+from ._output import Json, messages, print_facts
 
 Folders = Annotated[
     list[Path] | None,
@@ -56,10 +56,8 @@ def generate(
         raise UserError("--list-files", f"writes nothing, so not {definition}", "leave one of the two out")
     made = generate_files(config, mode, definition, source_dir, list_files, tuple(folder or ()))
     writes = not list_files and (definition is not None or source_dir is not None)
-    if as_json:
-        print_json(report.generated_document(made))
-    elif writes:
-        console.print(report.generated(made))
+    if as_json or writes:
+        print_facts(as_json, report.generated_document, report.generated, made)
     else:
         sys.stdout.write("".join(f"{path}\n" for path in made.listed) if list_files else made.definition)
         for sentence in report.sentences(made):

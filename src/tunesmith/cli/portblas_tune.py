@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -64,51 +65,36 @@ def tune(
 
     Example: `tunesmith portblas tune all 64 64 64 64 10 interleaved --config default -o out/small`
     """
-    task = _task(transposes, sizes, config, folder, logic, language, data_type, guided, vendor)
-    carried_out(
-        lambda progress: tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress),
-        out,
-        document=report.document,
-        tables=report.tables,
-        quiet=quiet,
-        as_json=as_json,
-    )
-
-
-def _task(
-    transposes: str,
-    sizes: list[str],
-    config: str,
-    folders: list[Path] | None,
-    logic: Path | None,
-    language: str,
-    data_type: str,
-    guided: bool,
-    vendor: bool,
-) -> PortBlasTask:
     words = [word.lower() for word in sizes]
-    numbers = [_number(name, word) for name, word in zip(SIZES, words, strict=False)]
-    if len(numbers) < len(SIZES):
-        raise UserError(SIZES[len(numbers)], "is missing", _ORDER)
-    if len(words) > len(SIZES) + 1:
-        raise UserError(words[len(SIZES) + 1], "is one argument too many", _ORDER)
-    m, k, n, batch, repetitions = numbers
-    return PortBlasTask(
+    m, k, n, batch, repetitions = _sizes(words)
+    task = PortBlasTask(
         transposes=transposes.lower(),
         m=m,
         k=k,
         n=n,
         batch=batch,
         repetitions=repetitions,
-        layout=words[len(SIZES)] if len(words) > len(SIZES) else LAYOUTS[0],
+        layout=words[-1] if len(words) > len(SIZES) else LAYOUTS[0],
         data_type=data_type.lower(),
         language=next((name for name in FAMILIES if name.lower() == language.lower()), language),
         config=config,
-        folders=tuple(folders or ()),
+        folders=tuple(folder or ()),
         logic=logic,
         guided=guided,
         vendor=vendor,
     )
+    work = partial(tune_portblas, task, out, device=device, budget_minutes=budget)
+    carried_out(work, out, report.document, report.tables, quiet=quiet, as_json=as_json)
+
+
+def _sizes(words: list[str]) -> list[int]:
+    """M, K, N, BATCH and REP, of words that a layout may follow."""
+    numbers = [_number(name, word) for name, word in zip(SIZES, words, strict=False)]
+    if len(numbers) < len(SIZES):
+        raise UserError(SIZES[len(numbers)], "is missing", _ORDER)
+    if len(words) > len(SIZES) + 1:
+        raise UserError(words[len(SIZES) + 1], "is one argument too many", _ORDER)
+    return numbers
 
 
 def _number(name: str, word: str) -> int:

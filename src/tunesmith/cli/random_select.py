@@ -14,7 +14,7 @@ from tunesmith.records import UserError
 from tunesmith.report import random_choice as report
 from tunesmith.session.random.select import select_random
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def select(
@@ -69,15 +69,13 @@ def select(
         weights=weights,
         no_regressions=no_regressions,
     )
-    made, complaints, written = found.selection, found.complaints, found.written
-    if as_json:
-        print_json(report.document(made, complaints, written))
-    if not made.decisions:
-        sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in complaints)
+    has_decisions = bool(found.selection.decisions)
+    if as_json or has_decisions:
+        print_facts(as_json, report.document, report.tables, found)
+    if not has_decisions:
+        sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in found.complaints)
         raise typer.Exit(2)
-    if not as_json:
-        console.print(report.selection(made, complaints, written))
-    if report.look_at(made, complaints):
+    if report.look_at(found):
         raise typer.Exit(1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -82,32 +83,14 @@ def tune(
         grow=grow,
     )
     if arch is not None:
-        _compile(task, out, arch, device, quiet, as_json)
-        return
-    carried_out(
-        lambda progress: tune_random(
-            task, out, device=device, budget_minutes=budget, benchmark_out=benchmark_out, observe=progress
-        ),
-        out,
-        document=report.document,
-        tables=report.tables,
-        quiet=quiet,
-        as_json=as_json,
-    )
-
-
-def _compile(task: RandomTask, out: Path, arch: str, device: str | None, quiet: bool, as_json: bool) -> None:
-    if device is not None:
-        raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
-    carried_out(
-        lambda progress: compile_random(task, out, arch, observe=progress),
-        out,
-        document=random_compiled.document,
-        tables=random_compiled.tables,
-        quiet=quiet,
-        as_json=as_json,
-        report=CompilingReport,
-    )
+        if device is not None:
+            raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
+        compiling = partial(compile_random, task, out, arch)
+        document, tables = random_compiled.document, random_compiled.tables
+        carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
+    else:
+        tuning = partial(tune_random, task, out, device=device, budget_minutes=budget, benchmark_out=benchmark_out)
+        carried_out(tuning, out, report.document, report.tables, quiet=quiet, as_json=as_json)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import UserError
 from tunesmith.report import documents, tables
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def select(
@@ -39,13 +39,7 @@ def select(
             choice = library.says(*sizes, problem_type=problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
-    unfinished = _unfinished(logic, choice)
-    if as_json:
-        print_json(documents.choice(sizes, choice, unfinished))
-    else:
-        console.print(tables.choice(sizes, choice))
-        if unfinished:
-            console.print(f"unfinished {unfinished}; the same tuning goes on")
+    print_facts(as_json, documents.choice, tables.choice, sizes, choice, _unfinished(logic, choice))
 
 
 def _unfinished(logic: Path, choice: Choice) -> str:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session.tune import Summary, summarise
+from tunesmith.session.tune import summarise
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def show(
@@ -21,10 +21,7 @@ def show(
 
     Example: `tunesmith show out`
     """
-    summary: Summary = summarise(folder)
-    if as_json:
-        print_json(documents.summary(summary))
-    else:
-        console.print(tables.summary(summary))
+    summary = summarise(folder)
+    print_facts(as_json, documents.summary, tables.summary, summary)
     if summary.failures:
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ._output import Device, Json, console, messages, print_json
+from ._output import Device, Json, messages, print_facts
 from .select import sizes_of
 
 
@@ -57,7 +57,4 @@ def explain(
     )
     with ProgressReport(messages, quiet=as_json or not measure) as progress:
         explanation = explain_stream_k(task, os.environ, progress)
-    if as_json:
-        print_json(report.explained_document(explanation))
-    else:
-        console.print(report.explained(explanation))
+    print_facts(as_json, report.explained_document, report.explained, explanation)

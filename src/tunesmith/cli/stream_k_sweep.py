@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -75,14 +76,8 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    carried_out(
-        lambda progress: sweep_stream_k(task, out, device=device, budget_minutes=budget, draw=_draw, observe=progress),
-        out,
-        document=report.document,
-        tables=report.swept,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    work = partial(sweep_stream_k, task, out, device=device, budget_minutes=budget, draw=_draw)
+    carried_out(work, out, report.document, report.swept, quiet=quiet, as_json=as_json)
 
 
 def _draw(plan: SweepPlan) -> str:

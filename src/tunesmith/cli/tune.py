@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,13 +30,5 @@ def tune(
 
     Example: `tunesmith tune examples/quickstart.yaml -o out`
     """
-    carried_out(
-        lambda progress: session.tune(
-            file, out, device=device, max_size=max_size, budget_minutes=budget, observe=progress
-        ),
-        out,
-        document=documents.outcome,
-        tables=tables.outcome,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    work = partial(session.tune, file, out, device=device, max_size=max_size, budget_minutes=budget)
+    carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.console import Group, RenderableType
 
 from tunesmith.session.portblas.generate import Generated
 from tunesmith.session.portblas.sets import ListedSet
 
+from ._run import Document
 from ._table import table, titled
 
-Document = dict[str, Any]
 MOST_EQUALS = 20
 """Equal candidates that text shows; the list and JSON have them all."""
 
