@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
@@ -13,7 +14,7 @@ from tunesmith.records import LaunchShape
 from tunesmith.session.random.select import Selected
 
 from . import _text
-from ._run import Document
+from ._run import Document, fields
 from ._table import table, titled
 
 MOST_COMPLAINTS = 20
@@ -149,12 +150,9 @@ def _ratio_of(decision: Decision, ratio: Ratio, shape: LaunchShape) -> str:
 
 
 def _overrides(decision: Decision) -> RenderableType:
-    shown = table(
-        "distribution", "type", "shape", f"times {decision.chosen}", right=("shape", f"times {decision.chosen}")
-    )
-    for one in decision.overrides:
-        shown.add_row(one.distribution, one.value_type, str(one.shape), f"{one.gain:.3f}")
-    return shown
+    numbers = ("shape", f"times {decision.chosen}")
+    rows = ((one.distribution, one.value_type, one.shape, f"{one.gain:.3f}") for one in decision.overrides)
+    return table("distribution", "type", *numbers, right=numbers, rows=rows)
 
 
 def _decision(one: Decision) -> Document:
@@ -170,19 +168,12 @@ def _decision(one: Decision) -> Document:
         "regressions": [_pair(ratio) for ratio in one.regressions],
         "without_regressions": _scored(one.safe) if one.safe else None,
         "overrides": [
-            {
-                "distribution": override.distribution,
-                "type": override.value_type,
-                "shape": _shape(override.shape),
-                "gain": override.gain,
-            }
-            for override in one.overrides
+            {"distribution": own.distribution, "type": own.value_type, "shape": _shape(own.shape), "gain": own.gain}
+            for own in one.overrides
         ],
         "gain": one.gain,
-        "ineligible": [
-            {"shape": _shape(shape), "reason": why.reason, "detail": why.detail} for shape, why in one.ineligible
-        ],
-        "remarks": [{"reason": remark.reason, "detail": remark.detail, "look": remark.look} for remark in one.remarks],
+        "ineligible": [{"shape": _shape(shape), **fields(why, "reason", "detail")} for shape, why in one.ineligible],
+        "remarks": [asdict(remark) for remark in one.remarks],
     }
 
 
