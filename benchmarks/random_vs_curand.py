@@ -26,11 +26,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tunesmith.logic.random_table import FILE_NAME
 from tunesmith.problems.random import GENERATORS
 from tunesmith.random import Generator
 from tunesmith.records import UserError
 from tunesmith.report import ProgressReport
-from tunesmith.session.random import outputs as random_outputs
 from tunesmith.session.random.plan import RandomTask, tune_random
 
 PAIRS = (
@@ -156,13 +156,12 @@ def tune(folder: Path, shapes: Tried, names: tuple[str, ...], sizes: tuple[int, 
     )
     with ProgressReport(Console(stderr=True)) as progress:
         outcome = tune_random(task, folder, device="CUDA", budget_minutes=budget, observe=progress)
-    random_outputs.write(outcome)
     console.print(
         f"{outcome.target.name}, {time.strftime('%Y-%m-%d')}: {outcome.ledger.measured} launches tuned in"
         f" {time.monotonic() - began:.0f} s; health {outcome.health}; look at: {outcome.look_at or 'nothing'}"
     )
     failures: dict[str, int] = {}
-    for one in outcome.measured:
+    for one in outcome.plan.measured:
         if not one.measurement.ok:
             said = f"{one.problem.type.name} {one.measurement.outcome.value} {one.measurement.reason}"
             failures[said] = failures.get(said, 0) + 1
@@ -178,7 +177,7 @@ def measure(names: tuple[str, ...], sizes: tuple[int, ...], folder: Path) -> Ite
     # CuPy calls cuRAND on its own current stream, whatever cuRAND was told before.
     cupy.cuda.ExternalStream(stream.cuda_stream).use()
     for name in names:
-        table = folder / str(TRIED.index(shapes_for(name))) / random_outputs.TABLE
+        table = folder / str(TRIED.index(shapes_for(name))) / FILE_NAME
         for distribution, value_type in PAIRS:
             for size in sizes:
                 dtype = {"float": torch.float32, "double": torch.float64}.get(value_type, torch.int32)

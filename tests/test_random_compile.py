@@ -284,7 +284,7 @@ def test_a_tuning_on_a_gpu_compiles_nothing_that_was_compiled_without_it(tmp_pat
     seen: list[object] = []
     task = replace(TASK, bytes=(1 << 24,), grow=False)
     outcome = tune_random(task, tmp_path, device="CUDA", observe=seen.append)
-    assert all(one.measurement.ok for one in outcome.measured)
+    assert all(one.measurement.ok for one in outcome.plan.measured)
     built = [event for event in seen if isinstance(event, Compiled)]
     assert len(built) == 5
     assert {event.seconds for event in built} == {0.0}
