@@ -31,6 +31,9 @@ Device = Annotated[
     str | None,
     typer.Option("--device", help="A device: its selector, CPU or GPU, or part of its name."),
 ]
+Family = Annotated[str, typer.Option(help="A kernel family, where several can.")]
+ComputeUnits = Annotated[int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")]
+Occupancy = Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")]
 MaxSize = Annotated[
     int | None,
     typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats."),

@@ -17,6 +17,7 @@ from ._output import messages, print_facts
 
 INTERRUPTED = 130
 
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")]
 Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 

@@ -12,7 +12,7 @@ from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ._output import Device, Json
+from ._output import ComputeUnits, Device, Family, Json, Occupancy
 from ._runs import Budget, Quiet, carried_out
 
 
@@ -25,11 +25,9 @@ def stream_k(
     tile: Annotated[
         str, typer.Option(help="Only this tile: rows x columns x depth, such as 128x128x64; any depth without it.")
     ] = "",
-    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.")] = "",
-    compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")
-    ] = None,
-    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    kernel: Family = "",
+    compute_units: ComputeUnits = None,
+    occupancy: Occupancy = 1,
     device: Device = None,
     budget: Budget = None,
     quiet: Quiet = False,

@@ -14,7 +14,7 @@ from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
 
 from ._output import Device, Json
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, carried_out
 from .portblas_generate import Folders
 
 SIZES = ("M", "K", "N", "BATCH", "REP")
@@ -31,9 +31,7 @@ def tune(
             help="Sizes of C = A B, matrices of the batch, least samples of a time; strided or interleaved.",
         ),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")] = Path(
-        "out/portblas"
-    ),
+    out: Out = Path("out/portblas"),
     config: Annotated[
         str, typer.Option(help="A parameter file, or a set's name; the device's own set if absent.")
     ] = "",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tunesmith.logic.random_choice import Decision, Objective
+from tunesmith.logic.random_choice import Objective
 from tunesmith.records import UserError
 from tunesmith.report import random_choice as report
+from tunesmith.report.random_heatmap import heatmaps
 from tunesmith.session.random.select import select_random
 
 from ._output import Json, print_facts
@@ -64,7 +64,7 @@ def select(
         out_dir=out_dir,
         merge_from=merge_from,
         plot_out=plot_out,
-        draw=_draw,
+        draw=heatmaps,
         default_config=default_config,
         weights=weights,
         no_regressions=no_regressions,
@@ -77,10 +77,3 @@ def select(
         raise typer.Exit(2)
     if report.look_at(found):
         raise typer.Exit(1)
-
-
-def _draw(decisions: Sequence[Decision]) -> Iterable[tuple[Decision, str]]:
-    # Imported here since templates are only needed for pictures.
-    from tunesmith.report.random_heatmap import heatmaps
-
-    return heatmaps(decisions)

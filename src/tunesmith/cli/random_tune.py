@@ -18,7 +18,7 @@ from tunesmith.session.random.plan import tune_random
 from tunesmith.session.random.task import RandomTask
 
 from ._output import Device, Json
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, carried_out
 
 _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -30,7 +30,7 @@ class Format(StrEnum):
 
 
 def tune(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")],
+    out: Out,
     generators: Annotated[str, typer.Option(help="Names, separated by commas; all if absent.")] = "",
     distributions: Annotated[str, typer.Option(help="uniform, normal, log_normal, poisson; all if absent.")] = "",
     types: Annotated[str, typer.Option(help="float, half, double, unsigned_int ...; rocRAND's if absent.")] = "",

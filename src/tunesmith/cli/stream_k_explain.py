@@ -14,7 +14,7 @@ from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ._output import Device, Json, messages, print_facts
+from ._output import Device, Json, Occupancy, messages, print_facts
 from .select import sizes_of
 
 
@@ -28,7 +28,7 @@ def explain(
     calibration: Annotated[Path | None, typer.Option(help="What `tunesmith calibrate stream-k` wrote.")] = None,
     device: Device = None,
     compute_units: Annotated[int | None, typer.Option(min=1, help="For a device that is not here.")] = None,
-    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    occupancy: Occupancy = 1,
     measure: Annotated[bool, typer.Option("--measure", help="Time every line, in alternating blocks.")] = False,
     as_json: Json = False,
 ) -> None:

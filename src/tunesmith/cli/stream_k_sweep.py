@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import stream_k_sweep as report
+from tunesmith.report.stream_k_plot import plot
 from tunesmith.session.stream_k.choices import GRIDS
 from tunesmith.session.stream_k.kernels import TileFilter
-from tunesmith.session.stream_k.sweep import SweepPlan, SweepTask, sweep_stream_k
+from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
 
-from ._output import Device, Json
+from ._output import ComputeUnits, Device, Family, Json, Occupancy
 from ._runs import Budget, Quiet, carried_out
 
 
@@ -30,7 +31,7 @@ def sweep(
     what: Annotated[
         str, typer.Option("--type", help="A data type (s, d, h, b, tf32), a problem type's name, or a tuning file.")
     ] = "s",
-    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.")] = "",
+    kernel: Family = "",
     family: Annotated[
         list[str] | None,
         typer.Option(help="Only products with this word in the column family; may be repeated."),
@@ -45,10 +46,8 @@ def sweep(
         bool, typer.Option("--refit", help="Fit that calibration anew, to its own runs and the sweep's finalists.")
     ] = False,
     grids: Annotated[int, typer.Option(min=1, help="Grids to try, from 1 to all work-groups, log-spaced.")] = GRIDS,
-    compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")
-    ] = None,
-    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    compute_units: ComputeUnits = None,
+    occupancy: Occupancy = 1,
     device: Device = None,
     budget: Budget = None,
     quiet: Quiet = False,
@@ -76,12 +75,5 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    work = partial(sweep_stream_k, task, out, device=device, budget_minutes=budget, draw=_draw)
+    work = partial(sweep_stream_k, task, out, device=device, budget_minutes=budget, draw=plot)
     carried_out(work, out, report.document, report.swept, quiet=quiet, as_json=as_json)
-
-
-def _draw(plan: SweepPlan) -> str:
-    # Imported here since templates are only needed for pictures.
-    from tunesmith.report.stream_k_plot import plot
-
-    return plot(plan)

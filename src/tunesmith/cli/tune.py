@@ -12,12 +12,12 @@ from tunesmith.report import documents, tables
 from tunesmith.session import tune as session
 
 from ._output import Device, Json, MaxSize
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, carried_out
 
 
 def tune(
     file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")],
+    out: Out,
     device: Device = None,
     max_size: MaxSize = None,
     budget: Budget = None,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 
 def template(name: str) -> Template:
@@ -14,6 +16,9 @@ def template(name: str) -> Template:
 
 @cache
 def _environment() -> Environment:
+    # Imported here since templates are only needed for pictures.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("tunesmith.report", "templates"),
         undefined=StrictUndefined,

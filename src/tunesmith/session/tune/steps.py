@@ -10,7 +10,7 @@ from pathlib import Path
 from tunesmith.logic import Cell, FinalTable, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
-from tunesmith.protocol import Fork, Phases, StepResult
+from tunesmith.protocol import Fork, Phases, Step, StepResult
 from tunesmith.records import Configuration, Outcome, Problem, value_text
 from tunesmith.session.frame.measure import RecordedMeasure, failed
 from tunesmith.session.frame.outputs import TABLES, Output
@@ -26,7 +26,7 @@ def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[
     """A step's configurations by its problems, or by some of them, with the reasons of cells that did not run."""
     oracle = measure.oracle
     configs = _configurations(result)
-    problems = _problems(result) if problems is None else problems
+    problems = problems_of(result.step) if problems is None else problems
     made = _cells(measure, configs, problems)
     operation = OPERATIONS[oracle.problem_type.operation]
     return FinalTable(
@@ -48,7 +48,7 @@ def step_record(
 ) -> StepRecord:
     """What `tunesmith show` tells of a step."""
     decided = [trial for trial in result.trials if trial.decision]
-    problems = _problems(result)
+    problems = problems_of(result.step)
     cells = _cells(measure, _configurations(result), problems).values()
     return StepRecord(
         problem_type=phases.problem_type.name,
@@ -86,8 +86,9 @@ def _chosen(candidates: Iterable[tuple[Configuration, Configuration]], winner: C
     return next(choice for config, choice in candidates if config == winner)
 
 
-def _problems(result: StepResult) -> tuple[Problem, ...]:
-    return () if isinstance(result.step, Fork) else result.step.problems
+def problems_of(step: Step) -> tuple[Problem, ...]:
+    """None of a fork, which measures nothing."""
+    return () if isinstance(step, Fork) else step.problems
 
 
 def _configurations(result: StepResult) -> list[Configuration]:
