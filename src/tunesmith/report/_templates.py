@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 
 def template(name: str) -> Template:
@@ -16,9 +14,6 @@ def template(name: str) -> Template:
 
 @cache
 def _environment() -> Environment:
-    # Imported here since templates are only needed for pictures.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     return Environment(
         loader=PackageLoader("tunesmith.report", "templates"),
         undefined=StrictUndefined,
