@@ -26,11 +26,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tunesmith.logic.random_table import FILE_NAME
 from tunesmith.problems.random import GENERATORS
 from tunesmith.random import Generator
 from tunesmith.records import UserError
 from tunesmith.report import ProgressReport
-from tunesmith.session.random.plan import TABLE, RandomTask, tune_random
+from tunesmith.session.random.plan import RandomTask, tune_random
 
 PAIRS = (
     ("uniform", "float"),
@@ -176,7 +177,7 @@ def measure(names: tuple[str, ...], sizes: tuple[int, ...], folder: Path) -> Ite
     # CuPy calls cuRAND on its own current stream, whatever cuRAND was told before.
     cupy.cuda.ExternalStream(stream.cuda_stream).use()
     for name in names:
-        table = folder / str(TRIED.index(shapes_for(name))) / TABLE
+        table = folder / str(TRIED.index(shapes_for(name))) / FILE_NAME
         for distribution, value_type in PAIRS:
             for size in sizes:
                 dtype = {"float": torch.float32, "double": torch.float64}.get(value_type, torch.int32)

@@ -42,6 +42,7 @@ from tunesmith.session.portblas.generate import generate
 from tunesmith.session.portblas.plan import PortBlasPlan
 from tunesmith.session.portblas.sets import listed_sets
 from tunesmith.session.random.compile import Program
+from tunesmith.session.random.select import Selected
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.refit import Refit
@@ -117,7 +118,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "compare": documents.comparison([compared]),
         "random tune": random_outcome.document(_done(folder, selection=choose(_random_rows()))),
         "random tune --arch": random_compiled.document(_compiled(folder)),
-        "random select": random_choice.document(choose(_random_rows()), [], {}),
+        "random select": random_choice.document(Selected(choose(_random_rows()), [])),
         "random grid-sizes": random_choice.grids(132, None, [128]),
         "portblas generate": portblas_lists.generated_document(generate("default", Mode.OURS, source=str)),
         "portblas tune": portblas_outcome.document(_portblas_outcome(folder)),

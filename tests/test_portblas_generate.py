@@ -89,7 +89,7 @@ def test_unchanged_input_leaves_every_file_untouched(mode: Mode, tmp_path: Path)
     before = times(tmp_path)
     again = make(tmp_path, TWO, mode)
     assert times(tmp_path) == before
-    assert (len(again.changes.unchanged), again.changes.written, again.changes.removed) == (4, (), ())
+    assert (len(again.changes.unchanged), again.changes.written, again.changes.removed) == (4, [], [])
 
 
 def test_a_change_writes_and_removes_what_it_changes_and_nothing_else(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_was_changed_by_hand_is_remade_but_nobody_else_s_is_written_
     source = tmp_path / "gen" / f"{stem}.cl"
     text = source.read_text()
     source.write_text(text + "// more")
-    assert make(tmp_path, TWO).changes.written == (source,)
+    assert make(tmp_path, TWO).changes.written == [source]
     assert source.read_text() == text
     source.write_text("mine")
     with pytest.raises(UserError, match="is there already and was not generated"):

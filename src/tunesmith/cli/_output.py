@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ParamSpec
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+
+P = ParamSpec("P")
 
 WIDE = 10_000
 """Columns where there is no terminal, nor a COLUMNS that asks for a width: a file or a pipe gets whole lines."""
@@ -27,13 +29,26 @@ console, messages = _console(stderr=False), _console(stderr=True)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]
 Device = Annotated[
     str | None,
-    typer.Option("--device", help="A device: its selector, CPU or GPU, or part of its name.", show_default=False),
+    typer.Option("--device", help="A device: its selector, CPU or GPU, or part of its name."),
 ]
+Family = Annotated[str, typer.Option(help="A kernel family, where several can.")]
+ComputeUnits = Annotated[int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")]
+Occupancy = Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")]
 MaxSize = Annotated[
     int | None,
-    typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats.", show_default=False),
+    typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats."),
 ]
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+def print_facts(
+    as_json: bool,
+    document: Callable[P, Mapping[str, Any]],
+    text: Callable[P, RenderableType],
+    *facts: P.args,
+    **named: P.kwargs,
+) -> None:
+    """Print what `document` makes of the facts as JSON, or what `text` makes of them."""
+    if as_json:
+        sys.stdout.write(json.dumps(document(*facts, **named), indent=2, allow_nan=False) + "\n")
+    else:
+        console.print(text(*facts, **named))

@@ -13,22 +13,23 @@ from rich.console import RenderableType
 from tunesmith.report import CompilingReport, ProgressReport
 from tunesmith.session.frame.record import Outcome
 
-from ._output import console, messages, print_json
+from ._output import messages, print_facts
 
 INTERRUPTED = 130
 
-Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.", show_default=False)]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")]
+Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 
 PlanT = TypeVar("PlanT")
 
 
 def carried_out(
-    work: Callable[[ProgressReport | CompilingReport], Outcome[PlanT]],
+    work: Callable[..., Outcome[PlanT]],
     folder: Path,
-    *,
     document: Callable[[Outcome[PlanT]], Mapping[str, Any]],
     tables: Callable[[Outcome[PlanT]], RenderableType],
+    *,
     quiet: bool,
     as_json: bool,
     report: type[ProgressReport] | type[CompilingReport] = ProgressReport,
@@ -40,14 +41,11 @@ def carried_out(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with report(messages, quiet or as_json) as progress:
-            outcome = work(progress)
+            outcome = work(observe=progress)
     except KeyboardInterrupt:
         done = "compiled" if report is CompilingReport else "measured"
         messages.print(f"stopped; everything {done} is in {folder}, and the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(document(outcome))
-    else:
-        console.print(tables(outcome))
+    print_facts(as_json, document, tables, outcome)
     if outcome.look_at:
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,26 +12,22 @@ from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ._output import Device, Json
+from ._output import ComputeUnits, Device, Family, Json, Occupancy
 from ._runs import Budget, Quiet, carried_out
 
 
 def stream_k(
     what: Annotated[
         list[str],
-        typer.Argument(
-            help="Tuning files, data types (s, d, h, b, tf32), or problem types' names.", show_default=False
-        ),
+        typer.Argument(help="Tuning files, data types (s, d, h, b, tf32), or problem types' names."),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The calibration file; what it holds already stays.")],
     tile: Annotated[
         str, typer.Option(help="Only this tile: rows x columns x depth, such as 128x128x64; any depth without it.")
     ] = "",
-    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.", show_default=False)] = "",
-    compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.", show_default=False)
-    ] = None,
-    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    kernel: Family = "",
+    compute_units: ComputeUnits = None,
+    occupancy: Occupancy = 1,
     device: Device = None,
     budget: Budget = None,
     quiet: Quiet = False,
@@ -47,11 +44,6 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    carried_out(
-        lambda progress: calibrate_stream_k(task, out, device=device, budget_minutes=budget, observe=progress),
-        runs_folder(out),
-        document=report.calibrated_document,
-        tables=report.calibrated,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    work = partial(calibrate_stream_k, task, out, device=device, budget_minutes=budget)
+    folder, document = runs_folder(out), report.calibrated_document
+    carried_out(work, folder, document, report.calibrated, quiet=quiet, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,11 @@ import typer
 from tunesmith.report import documents, tables
 from tunesmith.session.tune import compare_with_numpy
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def compare(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or a library logic.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or a library logic.")],
     as_json: Json = False,
 ) -> None:
     """Compare the library with NumPy on every tuned size: blocks of calls take turns, host time on both sides.
@@ -23,7 +24,5 @@ def compare(
 
     Example: `tunesmith compare out/quickstart`
     """
-    if as_json:
-        print_json(documents.comparison(list(compare_with_numpy(folder))))
-    else:
-        console.print(tables.comparison(list(compare_with_numpy(folder)), folder))
+    rows = list(compare_with_numpy(folder))
+    print_facts(as_json, documents.comparison, partial(tables.comparison, folder=folder), rows)

@@ -7,7 +7,7 @@ import typer
 from tunesmith.devices import discover
 from tunesmith.report import documents, tables
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def devices(as_json: Json = False) -> None:
@@ -18,9 +18,6 @@ def devices(as_json: Json = False) -> None:
     Example: `tunesmith devices --json`
     """
     found = discover()
-    if as_json:
-        print_json(documents.devices(found))
-    else:
-        console.print(tables.devices(found))
+    print_facts(as_json, documents.devices, tables.devices, found)
     if not any(one.usable for one in found):
         raise typer.Exit(1)

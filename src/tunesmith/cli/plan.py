@@ -10,11 +10,11 @@ import typer
 from tunesmith.report import documents, tables
 from tunesmith.session import tune as session
 
-from ._output import Device, Json, MaxSize, console, print_json
+from ._output import Device, Json, MaxSize, print_facts
 
 
 def plan(
-    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).")],
     device: Device = None,
     max_size: MaxSize = None,
     calibrate: Annotated[
@@ -29,7 +29,4 @@ def plan(
     Example: `tunesmith plan examples/wiki.yaml --max-size 256`
     """
     made = session.plan(file, device=device, max_size=max_size, calibrate=calibrate)
-    if as_json:
-        print_json(documents.plan(made))
-    else:
-        console.print(tables.plan(made))
+    print_facts(as_json, documents.plan, tables.plan, made)

@@ -10,7 +10,7 @@ from tunesmith.formats.portblas import Mode
 from tunesmith.report import portblas_lists as report
 from tunesmith.session.portblas.sets import listed_sets
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 from .portblas_generate import Folders
 
 
@@ -28,9 +28,6 @@ def configs(
     Example: `tunesmith portblas configs --folder my_sets --json`
     """
     found = listed_sets(folder or (), mode)
-    if as_json:
-        print_json(report.sets_document(found))
-    else:
-        console.print(report.sets(found))
+    print_facts(as_json, report.sets_document, report.sets, found)
     if report.look_at(found):
         raise typer.Exit(1)

@@ -13,25 +13,23 @@ from tunesmith.records import UserError
 from tunesmith.report import portblas_lists as report
 from tunesmith.session.portblas.generate import generate as generate_files
 
-from ._output import Json, console, messages, print_json
+from ._output import Json, messages, print_facts
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("--folder", help="Folder of your own sets; may be repeated.", show_default=False),
+    typer.Option("--folder", help="Folder of your own sets; may be repeated."),
 ]
 
 
 def generate(
-    config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A parameter file, or a set's name.", show_default=False)
-    ],
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A parameter file, or a set's name.")],
     definition: Annotated[
         Path | None,
-        typer.Argument(metavar="DEF", help="File for the list; standard output if absent.", show_default=False),
+        typer.Argument(metavar="DEF", help="File for the list; standard output if absent."),
     ] = None,
     source_dir: Annotated[
         Path | None,
-        typer.Option("--source-dir", "--source_dir", help="Folder for the sources.", show_default=False),
+        typer.Option("--source-dir", "--source_dir", help="Folder for the sources."),
     ] = None,
     list_files: Annotated[
         bool, typer.Option("--list-files", "--list_files", help="Only print the sources' paths; write nothing.")
@@ -58,10 +56,8 @@ def generate(
         raise UserError("--list-files", f"writes nothing, so not {definition}", "leave one of the two out")
     made = generate_files(config, mode, definition, source_dir, list_files, tuple(folder or ()))
     writes = not list_files and (definition is not None or source_dir is not None)
-    if as_json:
-        print_json(report.generated_document(made))
-    elif writes:
-        console.print(report.generated(made))
+    if as_json or writes:
+        print_facts(as_json, report.generated_document, report.generated, made)
     else:
         sys.stdout.write("".join(f"{path}\n" for path in made.listed) if list_files else made.definition)
         for sentence in report.sentences(made):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
 
 from ._output import Device, Json
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, carried_out
 from .portblas_generate import Folders
 
 SIZES = ("M", "K", "N", "BATCH", "REP")
@@ -22,32 +23,25 @@ _ORDER = f"the order is {ALL}|{'|'.join(TRANSPOSES)} M K N BATCH REP [{'|'.join(
 
 
 def tune(
-    transposes: Annotated[
-        str, typer.Argument(metavar="|".join((*TRANSPOSES, ALL)), help="What is transposed.", show_default=False)
-    ],
+    transposes: Annotated[str, typer.Argument(metavar="|".join((*TRANSPOSES, ALL)), help="What is transposed.")],
     sizes: Annotated[
         list[str],
         typer.Argument(
             metavar="M K N BATCH REP [LAYOUT]",
             help="Sizes of C = A B, matrices of the batch, least samples of a time; strided or interleaved.",
-            show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")] = Path(
-        "out/portblas"
-    ),
+    out: Out = Path("out/portblas"),
     config: Annotated[
-        str, typer.Option(help="A parameter file, or a set's name; the device's own set if absent.", show_default=False)
+        str, typer.Option(help="A parameter file, or a set's name; the device's own set if absent.")
     ] = "",
     folder: Folders = None,
     logic: Annotated[
         Path | None,
-        typer.Option(help="The current library: a logic or a folder of them; OUT's own if absent.", show_default=False),
+        typer.Option(help="The current library: a logic or a folder of them; OUT's own if absent."),
     ] = None,
     device: Device = None,
-    language: Annotated[
-        str, typer.Option(help=f"{' or '.join(FAMILIES)}; the device's first if absent.", show_default=False)
-    ] = "",
+    language: Annotated[str, typer.Option(help=f"{' or '.join(FAMILIES)}; the device's first if absent.")] = "",
     data_type: Annotated[str, typer.Option("--type", help=f"Precision: {', '.join(TYPES)}.")] = "s",
     guided: Annotated[
         bool, typer.Option("--guided", help="Measure a tenth of the list, where a model expects most.")
@@ -69,51 +63,36 @@ def tune(
 
     Example: `tunesmith portblas tune all 64 64 64 64 10 interleaved --config default -o out/small`
     """
-    task = _task(transposes, sizes, config, folder, logic, language, data_type, guided, vendor)
-    carried_out(
-        lambda progress: tune_portblas(task, out, device=device, budget_minutes=budget, observe=progress),
-        out,
-        document=report.document,
-        tables=report.tables,
-        quiet=quiet,
-        as_json=as_json,
-    )
-
-
-def _task(
-    transposes: str,
-    sizes: list[str],
-    config: str,
-    folders: list[Path] | None,
-    logic: Path | None,
-    language: str,
-    data_type: str,
-    guided: bool,
-    vendor: bool,
-) -> PortBlasTask:
     words = [word.lower() for word in sizes]
-    numbers = [_number(name, word) for name, word in zip(SIZES, words, strict=False)]
-    if len(numbers) < len(SIZES):
-        raise UserError(SIZES[len(numbers)], "is missing", _ORDER)
-    if len(words) > len(SIZES) + 1:
-        raise UserError(words[len(SIZES) + 1], "is one argument too many", _ORDER)
-    m, k, n, batch, repetitions = numbers
-    return PortBlasTask(
+    m, k, n, batch, repetitions = _sizes(words)
+    task = PortBlasTask(
         transposes=transposes.lower(),
         m=m,
         k=k,
         n=n,
         batch=batch,
         repetitions=repetitions,
-        layout=words[len(SIZES)] if len(words) > len(SIZES) else LAYOUTS[0],
+        layout=words[-1] if len(words) > len(SIZES) else LAYOUTS[0],
         data_type=data_type.lower(),
         language=next((name for name in FAMILIES if name.lower() == language.lower()), language),
         config=config,
-        folders=tuple(folders or ()),
+        folders=tuple(folder or ()),
         logic=logic,
         guided=guided,
         vendor=vendor,
     )
+    work = partial(tune_portblas, task, out, device=device, budget_minutes=budget)
+    carried_out(work, out, report.document, report.tables, quiet=quiet, as_json=as_json)
+
+
+def _sizes(words: list[str]) -> list[int]:
+    """M, K, N, BATCH and REP, of words that a layout may follow."""
+    numbers = [_number(name, word) for name, word in zip(SIZES, words, strict=False)]
+    if len(numbers) < len(SIZES):
+        raise UserError(SIZES[len(numbers)], "is missing", _ORDER)
+    if len(words) > len(SIZES) + 1:
+        raise UserError(words[len(SIZES) + 1], "is one argument too many", _ORDER)
+    return numbers
 
 
 def _number(name: str, word: str) -> int:

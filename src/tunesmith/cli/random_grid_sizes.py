@@ -10,15 +10,13 @@ from tunesmith.devices import choose
 from tunesmith.logic import random_grids
 from tunesmith.report import random_choice as report
 
-from ._output import Device, Json, console, print_json
+from ._output import Device, Json, print_facts
 
 
 def grid_sizes(
     compute_units: Annotated[
         int | None,
-        typer.Option(
-            "--compute-units", min=1, help="Multiprocessors of a device that is not here.", show_default=False
-        ),
+        typer.Option("--compute-units", min=1, help="Multiprocessors of a device that is not here."),
     ] = None,
     device: Device = None,
     as_json: Json = False,
@@ -29,8 +27,5 @@ def grid_sizes(
     """
     target = choose(device) if compute_units is None else None
     units = target.compute_units if target else compute_units or 0
-    sizes = random_grids.grid_sizes(units)
-    if as_json:
-        print_json(report.grids(units, target.name if target else None, sizes))
-    else:
-        console.print(", ".join(map(str, sizes)))
+    name, sizes = target.name if target else None, random_grids.grid_sizes(units)
+    print_facts(as_json, report.grids, report.grid_list, units, name, sizes)

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_decision import Objective
 from tunesmith.records import UserError
 from tunesmith.report import random_choice as report
+from tunesmith.report.random_heatmap import heatmaps
 from tunesmith.session.random.select import select_random
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def select(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="JSON of google-benchmark or primbench; folders of `random tune`, or their stores.", show_default=False
-        ),
+        typer.Argument(help="JSON of google-benchmark or primbench; folders of `random tune`, or their stores."),
     ],
     objective: Annotated[Objective, typer.Option(help="What the best shape is best in.")] = Objective.GEOMEAN,
-    out_dir: Annotated[
-        Path | None, typer.Option(help="Folder for C++ headers and tunesmith_random.json.", show_default=False)
-    ] = None,
+    out_dir: Annotated[Path | None, typer.Option(help="Folder for C++ headers and tunesmith_random.json.")] = None,
     plot_out: Annotated[
         Path | None,
-        typer.Option(help="P.svg: heat maps P_<architecture>_<generator>.svg.", show_default=False),
+        typer.Option(help="P.svg: heat maps P_<architecture>_<generator>.svg."),
     ] = None,
     default_config: Annotated[
         Path | None,
@@ -38,18 +34,15 @@ def select(
             "--default-config",
             "--default-config-dir",
             help="Default shapes: config_defaults.json, or its folder.",
-            show_default=False,
         ),
     ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="Weights of distributions and types, CSV or JSON.", show_default=False)
-    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="Weights of distributions and types, CSV or JSON.")] = None,
     no_regressions: Annotated[
         bool, typer.Option("--no-regressions", help="Only shapes that are nowhere slower than the default.")
     ] = False,
     merge_from: Annotated[
         Path | None,
-        typer.Option(help="Folder of headers to put the shapes into, where --out-dir has none.", show_default=False),
+        typer.Option(help="Folder of headers to put the shapes into, where --out-dir has none."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -71,25 +64,16 @@ def select(
         out_dir=out_dir,
         merge_from=merge_from,
         plot_out=plot_out,
-        draw=_draw,
+        draw=heatmaps,
         default_config=default_config,
         weights=weights,
         no_regressions=no_regressions,
     )
-    made, complaints, written = found.selection, found.complaints, found.written
-    if as_json:
-        print_json(report.document(made, complaints, written))
-    if not made.decisions:
-        sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in complaints)
+    has_decisions = bool(found.selection.decisions)
+    if as_json or has_decisions:
+        print_facts(as_json, report.document, report.tables, found)
+    if not has_decisions:
+        sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in found.complaints)
         raise typer.Exit(2)
-    if not as_json:
-        console.print(report.selection(made, complaints, written))
-    if report.look_at(made, complaints):
+    if report.look_at(found):
         raise typer.Exit(1)
-
-
-def _draw(decisions: Sequence[Decision]) -> Iterable[tuple[Decision, str]]:
-    # Imported here since templates are only needed for pictures.
-    from tunesmith.report.random_heatmap import heatmaps
-
-    return heatmaps(decisions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from tunesmith.session.random.plan import tune_random
 from tunesmith.session.random.task import RandomTask
 
 from ._output import Device, Json
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, carried_out
 
 _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -29,15 +30,13 @@ class Format(StrEnum):
 
 
 def tune(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")],
+    out: Out,
     generators: Annotated[str, typer.Option(help="Names, separated by commas; all if absent.")] = "",
     distributions: Annotated[str, typer.Option(help="uniform, normal, log_normal, poisson; all if absent.")] = "",
     types: Annotated[str, typer.Option(help="float, half, double, unsigned_int ...; rocRAND's if absent.")] = "",
     block_sizes: Annotated[str, typer.Option(help="Work-items of a work-group, such as 64,128,256.")] = "",
     grid_sizes: Annotated[str, typer.Option(help="Work-groups, such as 512,1024 (tunesmith random grid-sizes).")] = "",
-    min_threads: Annotated[
-        int | None, typer.Option(min=1, help="Fewest work-items of a launch.", show_default=False)
-    ] = None,
+    min_threads: Annotated[int | None, typer.Option(min=1, help="Fewest work-items of a launch.")] = None,
     sizes: Annotated[
         str, typer.Option("--bytes", help="What a call writes, such as 1GiB,16MiB; 512MiB if absent.")
     ] = "",
@@ -46,7 +45,7 @@ def tune(
     grow: Annotated[bool, typer.Option(help="Extend the grid sizes when a winner lies on their edge.")] = True,
     arch: Annotated[
         str | None,
-        typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90.", show_default=False),
+        typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90."),
     ] = None,
     device: Device = None,
     budget: Budget = None,
@@ -84,32 +83,14 @@ def tune(
         grow=grow,
     )
     if arch is not None:
-        _compile(task, out, arch, device, quiet, as_json)
-        return
-    carried_out(
-        lambda progress: tune_random(
-            task, out, device=device, budget_minutes=budget, benchmark_out=benchmark_out, observe=progress
-        ),
-        out,
-        document=report.document,
-        tables=report.tables,
-        quiet=quiet,
-        as_json=as_json,
-    )
-
-
-def _compile(task: RandomTask, out: Path, arch: str, device: str | None, quiet: bool, as_json: bool) -> None:
-    if device is not None:
-        raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
-    carried_out(
-        lambda progress: compile_random(task, out, arch, observe=progress),
-        out,
-        document=random_compiled.document,
-        tables=random_compiled.tables,
-        quiet=quiet,
-        as_json=as_json,
-        report=CompilingReport,
-    )
+        if device is not None:
+            raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
+        compiling = partial(compile_random, task, out, arch)
+        document, tables = random_compiled.document, random_compiled.tables
+        carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
+    else:
+        tuning = partial(tune_random, task, out, device=device, budget_minutes=budget, benchmark_out=benchmark_out)
+        carried_out(tuning, out, report.document, report.tables, quiet=quiet, as_json=as_json)
 
 
 def _names(text: str) -> tuple[str, ...]:

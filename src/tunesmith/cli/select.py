@@ -13,19 +13,17 @@ from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import UserError
 from tunesmith.report import documents, tables
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def select(
     context: typer.Context,
-    logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.", show_default=False)],
+    logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.")],
     size: Annotated[
         str,
-        typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K.", show_default=False),
+        typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K."),
     ],
-    problem_type: Annotated[
-        str, typer.Option("--type", help="Which problem type, where the folder has several.", show_default=False)
-    ] = "",
+    problem_type: Annotated[str, typer.Option("--type", help="Which problem type, where the folder has several.")] = "",
     as_json: Json = False,
 ) -> None:
     """Say which solution the library launches for a size, by which rule (exact, nearest, fallback), and expected time.
@@ -41,13 +39,7 @@ def select(
             choice = library.says(*sizes, problem_type=problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
-    unfinished = _unfinished(logic, choice)
-    if as_json:
-        print_json(documents.choice(sizes, choice, unfinished))
-    else:
-        console.print(tables.choice(sizes, choice))
-        if unfinished:
-            console.print(f"unfinished {unfinished}; the same tuning goes on")
+    print_facts(as_json, documents.choice, tables.choice, sizes, choice, _unfinished(logic, choice))
 
 
 def _unfinished(logic: Path, choice: Choice) -> str:

@@ -8,23 +8,20 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session.tune import Summary, summarise
+from tunesmith.session.tune import summarise
 
-from ._output import Json, console, print_json
+from ._output import Json, print_facts
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(help="The folder given to `tunesmith tune -o`.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The folder given to `tunesmith tune -o`.")],
     as_json: Json = False,
 ) -> None:
     """Show winners per step, the table of the final, failures by reason, and what it cost.
 
     Example: `tunesmith show out`
     """
-    summary: Summary = summarise(folder)
-    if as_json:
-        print_json(documents.summary(summary))
-    else:
-        console.print(tables.summary(summary))
+    summary = summarise(folder)
+    print_facts(as_json, documents.summary, tables.summary, summary)
     if summary.failures:
         raise typer.Exit(1)

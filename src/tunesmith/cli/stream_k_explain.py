@@ -14,27 +14,21 @@ from tunesmith.report import stream_k as report
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ._output import Device, Json, console, messages, print_json
+from ._output import Device, Json, Occupancy, messages, print_facts
 from .select import sizes_of
 
 
 def explain(
     context: typer.Context,
-    size: Annotated[str, typer.Option("--size", help="M, N, batch and K.", show_default=False)],
-    tile: Annotated[
-        str, typer.Option(help="Rows x columns x depth of a macro tile, such as 128x128x64.", show_default=False)
-    ],
+    size: Annotated[str, typer.Option("--size", help="M, N, batch and K.")],
+    tile: Annotated[str, typer.Option(help="Rows x columns x depth of a macro tile, such as 128x128x64.")],
     problem_type: Annotated[
         str, typer.Option("--type", help="A data type (s, d, h, b, tf32) or a problem type's name.")
     ] = "s",
-    calibration: Annotated[
-        Path | None, typer.Option(help="What `tunesmith calibrate stream-k` wrote.", show_default=False)
-    ] = None,
+    calibration: Annotated[Path | None, typer.Option(help="What `tunesmith calibrate stream-k` wrote.")] = None,
     device: Device = None,
-    compute_units: Annotated[
-        int | None, typer.Option(min=1, help="For a device that is not here.", show_default=False)
-    ] = None,
-    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    compute_units: Annotated[int | None, typer.Option(min=1, help="For a device that is not here.")] = None,
+    occupancy: Occupancy = 1,
     measure: Annotated[bool, typer.Option("--measure", help="Time every line, in alternating blocks.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -63,7 +57,4 @@ def explain(
     )
     with ProgressReport(messages, quiet=as_json or not measure) as progress:
         explanation = explain_stream_k(task, os.environ, progress)
-    if as_json:
-        print_json(report.explained_document(explanation))
-    else:
-        console.print(report.explained(explanation))
+    print_facts(as_json, report.explained_document, report.explained, explanation)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tunesmith.report import stream_k_sweep as report
+from tunesmith.report.stream_k_plot import plot
 from tunesmith.session.stream_k.choices import GRIDS
 from tunesmith.session.stream_k.kernels import TileFilter
-from tunesmith.session.stream_k.sweep import SweepPlan, SweepTask, sweep_stream_k
+from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
 
-from ._output import Device, Json
+from ._output import ComputeUnits, Device, Family, Json, Occupancy
 from ._runs import Budget, Quiet, carried_out
 
 
@@ -22,36 +24,30 @@ def sweep(
         typer.Argument(
             help="CSV with the columns m, n, k and, if need be, batch, trans_a, trans_b (N or T) and family, of"
             " row-major matrices.",
-            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The sweep's folder: all that was measured, and results.")],
-    tile: Annotated[
-        str, typer.Option(help="Rows x columns x depth of a macro tile; the usual one without it.", show_default=False)
-    ] = "",
+    tile: Annotated[str, typer.Option(help="Rows x columns x depth of a macro tile; the usual one without it.")] = "",
     what: Annotated[
         str, typer.Option("--type", help="A data type (s, d, h, b, tf32), a problem type's name, or a tuning file.")
     ] = "s",
-    kernel: Annotated[str, typer.Option(help="A kernel family, where several can.", show_default=False)] = "",
+    kernel: Family = "",
     family: Annotated[
         list[str] | None,
-        typer.Option(help="Only products with this word in the column family; may be repeated.", show_default=False),
+        typer.Option(help="Only products with this word in the column family; may be repeated."),
     ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(
             help="What `tunesmith calibrate stream-k` wrote; calibration.yaml in the sweep's folder without it.",
-            show_default=False,
         ),
     ] = None,
     refit: Annotated[
         bool, typer.Option("--refit", help="Fit that calibration anew, to its own runs and the sweep's finalists.")
     ] = False,
     grids: Annotated[int, typer.Option(min=1, help="Grids to try, from 1 to all work-groups, log-spaced.")] = GRIDS,
-    compute_units: Annotated[
-        int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.", show_default=False)
-    ] = None,
-    occupancy: Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")] = 1,
+    compute_units: ComputeUnits = None,
+    occupancy: Occupancy = 1,
     device: Device = None,
     budget: Budget = None,
     quiet: Quiet = False,
@@ -79,18 +75,5 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    carried_out(
-        lambda progress: sweep_stream_k(task, out, device=device, budget_minutes=budget, draw=_draw, observe=progress),
-        out,
-        document=report.document,
-        tables=report.swept,
-        quiet=quiet,
-        as_json=as_json,
-    )
-
-
-def _draw(plan: SweepPlan) -> str:
-    # Imported here since templates are only needed for pictures.
-    from tunesmith.report.stream_k_plot import plot
-
-    return plot(plan)
+    work = partial(sweep_stream_k, task, out, device=device, budget_minutes=budget, draw=plot)
+    carried_out(work, out, report.document, report.swept, quiet=quiet, as_json=as_json)

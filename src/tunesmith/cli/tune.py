@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,12 @@ from tunesmith.report import documents, tables
 from tunesmith.session import tune as session
 
 from ._output import Device, Json, MaxSize
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, carried_out
 
 
 def tune(
-    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).", show_default=False)],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")],
+    file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).")],
+    out: Out,
     device: Device = None,
     max_size: MaxSize = None,
     budget: Budget = None,
@@ -29,13 +30,5 @@ def tune(
 
     Example: `tunesmith tune examples/quickstart.yaml -o out`
     """
-    carried_out(
-        lambda progress: session.tune(
-            file, out, device=device, max_size=max_size, budget_minutes=budget, observe=progress
-        ),
-        out,
-        document=documents.outcome,
-        tables=tables.outcome,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    work = partial(session.tune, file, out, device=device, max_size=max_size, budget_minutes=budget)
+    carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json)

@@ -1,7 +1,6 @@
 """What a person sees: tables and JSON documents of what is known, and progress while it is being found out."""
 
 from . import documents, tables
-from .compiling import CompilingReport
-from .progress import ProgressReport
+from .progress import CompilingReport, ProgressReport
 
 __all__ = ["CompilingReport", "ProgressReport", "documents", "tables"]

@@ -33,6 +33,11 @@ def head(outcome: Outcome[Any]) -> Document:
     }
 
 
+def fields(record: object, *names: str) -> Document:
+    """Some of a record's fields, by the names that they have in JSON too."""
+    return {name: getattr(record, name) for name in names}
+
+
 def closing(outcome: Outcome[Any], written: Iterable[Path] = ()) -> list[str]:
     """The lines with which the text of every run ends: what it measured and cost, what it wrote, what to look at."""
     ledger = outcome.ledger

@@ -11,19 +11,16 @@ from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.tune import Comparison, Forecast, GroupForecast, Summary, TuningPlan
-from tunesmith.store import StepRecord
+from tunesmith.store import Winner
 
-from ._run import Document, head
+from ._run import Document, fields, head
 
 
 def devices(found: Sequence[Found]) -> Document:
     return {
         "devices": [
             {
-                "name": one.name,
-                "usable": one.usable,
-                "problem": one.problem,
-                "remedy": one.remedy,
+                **fields(one, "name", "usable", "problem", "remedy"),
                 "properties": asdict(one.target) if one.target else None,
             }
             for one in found
@@ -55,16 +52,13 @@ def summary(found: Summary) -> Document:
         "device": found.run.start.device,
         "state": found.run.state.value,
         "runs": found.runs,
-        "steps": [_step(step) for step in found.steps],
+        "steps": [{**asdict(step), "winners": [_winner(one) for one in step.winners]} for step in found.steps],
         "finals": [{"csv": str(path), **_final(sheet)} for path, sheet in found.finals],
         "logic": [
             {"path": str(path), "unfinished": logic.document.unfinished, "winners": _winners(logic)}
             for path, logic in found.logic
         ],
-        "failures": [
-            {"outcome": one.outcome.value, "reason": one.reason, "count": one.count, "example": one.example}
-            for one in found.failures
-        ],
+        "failures": [fields(one, "outcome", "reason", "count", "example") for one in found.failures],
         "cost_seconds": asdict(found.cost),
     }
 
@@ -131,9 +125,7 @@ def _winners(logic: Logic) -> list[Document]:
             "sizes": list(row.sizes),
             "leading": list(row.leading),
             "solution": document.solutions[row.solution].name,
-            "seconds": row.estimate.seconds,
-            "low": row.estimate.low,
-            "high": row.estimate.high,
+            **fields(row.estimate, "seconds", "low", "high"),
             "samples": row.estimate.count,
             document.unit.column.lower(): row.rate,
         }
@@ -141,20 +133,8 @@ def _winners(logic: Logic) -> list[Document]:
     ]
 
 
-def _step(step: StepRecord) -> Document:
-    winners = [
-        {"lineage": _plain(winner.lineage), "chosen": _plain(winner.chosen), "tie": winner.tie}
-        for winner in step.winners
-    ]
-    plain = {name: getattr(step, name) for name in step.__slots__}
-    return {
-        **plain,
-        "rejected": dict(step.rejected),
-        "failed": dict(step.failed),
-        "winners": winners,
-        "dropped": list(step.dropped),
-        "notes": list(step.notes),
-    }
+def _winner(one: Winner) -> Document:
+    return {"lineage": _plain(one.lineage), "chosen": _plain(one.chosen), "tie": one.tie}
 
 
 def _final(sheet: Sheet) -> Document:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.console import Group, RenderableType
 
 from tunesmith.session.portblas.generate import Generated
 from tunesmith.session.portblas.sets import ListedSet
 
+from ._run import Document, fields
 from ._table import table, titled
 
-Document = dict[str, Any]
 MOST_EQUALS = 20
 """Equal candidates that text shows; the list and JSON have them all."""
 
@@ -63,8 +62,7 @@ def generated_document(made: Generated) -> Document:
             {
                 "place": one.place,
                 "configuration": dict(one.combination.configuration()),
-                "reason": one.rejection.reason,
-                "detail": one.rejection.detail,
+                **fields(one.rejection, "reason", "detail"),
             }
             for one in config.rejected
         ],
@@ -118,16 +116,13 @@ def _counts(made: Generated) -> Document:
 
 def _arrays(made: Generated) -> RenderableType:
     numbers = ("asked for", "valid", "unique")
-    shown = table("array", *numbers, right=numbers)
-    for name, count in made.config.counts.items():
-        shown.add_row(name, str(count.raw), str(count.valid), str(count.unique))
-    return shown
+    rows = ((name, count.raw, count.valid, count.unique) for name, count in made.config.counts.items())
+    return table("array", *numbers, right=numbers, rows=rows)
 
 
 def _rejected(made: Generated) -> RenderableType:
     rejections = [one.rejection for one in made.config.rejected]
     example = {one.reason: one.detail for one in reversed(rejections)}
-    shown = table("not valid", "count", "such as", right=("count",))
-    for reason, count in Counter(one.reason for one in rejections).most_common():
-        shown.add_row(reason, str(count), example[reason])
-    return shown
+    counts = Counter(one.reason for one in rejections).most_common()
+    rows = ((reason, count, example[reason]) for reason, count in counts)
+    return table("not valid", "count", "such as", right=("count",), rows=rows)

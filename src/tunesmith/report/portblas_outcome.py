@@ -100,10 +100,8 @@ def _sentences(one: Tuned) -> Iterator[str]:
 
 
 def _failures(failures: list[tuple[str, int, str]]) -> RenderableType:
-    shown = table("what did not run", "count", "the first", right=("count",))
-    for reason, count, example in failures:
-        shown.add_row(reason, str(count), " ".join(example.split())[:200])
-    return shown
+    rows = ((reason, count, " ".join(example.split())[:200]) for reason, count, example in failures)
+    return table("what did not run", "count", "the first", right=("count",), rows=rows)
 
 
 def _transposition(one: Tuned) -> dict[str, object]:

@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from tunesmith.bench import Compiled, WorkerLost
@@ -22,12 +22,14 @@ from . import _text
 QUIET_SECONDS = 20.0
 """Between two lines where there is no terminal to redraw."""
 
+PATIENCE = 2.0
+"""Seconds that nothing is shown for while nothing but compiling goes on."""
+
 
 @dataclass
 class _State:
     """What the display shows; changed by events only."""
 
-    began: float
     title: str = ""
     step: str = ""
     steps_done: int = 0
@@ -53,29 +55,43 @@ class _State:
         return self.fresh / max(now - self.batch_began, 1e-9)
 
 
-class ProgressReport:
+class _Display:
+    """What both displays have: a bar for a terminal, and the time since the last line elsewhere. A context manager."""
+
+    def __init__(self, console: Console, quiet: bool, clock: Callable[[], float], *more: ProgressColumn) -> None:
+        self._console, self._quiet, self._clock = console, quiet, clock
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn())
+        self._bar = Progress(*columns, *more, console=console, transient=True)
+        self._task = self._bar.add_task("", total=None)
+        self._began = self._last_line = clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+    def _line_is_due(self) -> bool:
+        """Whether it is time for a line, where there is no terminal."""
+        return not self._console.is_terminal and self._clock() - self._last_line > QUIET_SECONDS
+
+
+class ProgressReport(_Display):
     """Observes a session and shows it; a context manager. Sentences that must be read stay above the display."""
 
     def __init__(self, console: Console, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console, self._quiet, self._clock = console, quiet, clock
-        self._state = _State(began=clock())
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            console=console,
-        )
-        self._task: TaskID = self._bar.add_task("", total=None)
+        super().__init__(console, quiet, clock)
+        self._state = _State()
         self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=4, transient=True)
-        self._last_line = clock()
         self._said: set[str] = set()
 
-    def __enter__(self) -> ProgressReport:
+    def __enter__(self) -> Self:
         if self._shows_live:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._shows_live:
             self._live.stop()
 
@@ -135,9 +151,9 @@ class ProgressReport:
             self._say(what + example)
 
     def _line_now_and_then(self) -> None:
-        now = self._clock()
-        if not self._console.is_terminal and now - self._last_line > QUIET_SECONDS:
-            self._say("  " + "   ".join([f"{self._state.done}/{self._state.cells}", *_facts(self._state, now)]))
+        if self._line_is_due():
+            facts = _facts(self._state, self._clock())
+            self._say("  " + "   ".join([f"{self._state.done}/{self._state.cells}", *facts]))
 
     def _picture(self) -> Table:
         state, now = self._state, self._clock()
@@ -151,6 +167,36 @@ class ProgressReport:
         picture.add_row(self._bar)
         picture.add_row("   ".join(_facts(state, now)))
         return picture
+
+
+class CompilingReport(_Display):
+    """Observes a compilation: after a while a bar on a terminal, elsewhere a line now and then. A context manager."""
+
+    def __init__(self, console: Console, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console, quiet, clock, TimeRemainingColumn())
+        self._modules = self._done = self._failed = 0
+        self._title = ""
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.CompilingBegan(target=target, compiler=compiler, modules=modules):
+                self._title, self._modules = f"{compiler} for {target.architecture}", modules
+                self._bar.update(self._task, total=modules, description=self._title)
+            case Compiled(reason=reason):
+                self._done += 1
+                self._failed += bool(reason)
+                self._show()
+
+    def _show(self) -> None:
+        failed = f", {self._failed} failed" if self._failed else ""
+        self._bar.update(self._task, completed=self._done, description=self._title + failed)
+        if self._quiet or self._clock() - self._began < PATIENCE:
+            return
+        if self._console.is_terminal:
+            self._bar.start()
+        elif self._line_is_due():
+            self._console.print(f"{self._title}: {self._done}/{self._modules}{failed}", highlight=False)
+            self._last_line = self._clock()
 
 
 def _facts(state: _State, now: float) -> list[str]:

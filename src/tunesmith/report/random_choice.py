@@ -4,52 +4,49 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
 from tunesmith.logic.random_choice import Selection
-from tunesmith.logic.random_decision import Decision, Remark, Scored
+from tunesmith.logic.random_decision import Decision, Scored
 from tunesmith.logic.random_matrix import Ratio
-from tunesmith.records import LaunchShape, UserError
+from tunesmith.records import LaunchShape
+from tunesmith.session.random.select import Selected
 
 from . import _text
+from ._run import Document, fields
 from ._table import table, titled
 
 MOST_COMPLAINTS = 20
 """Complaints of one file that text shows; JSON has them all."""
 
-Document = dict[str, Any]
-Outputs = Mapping[str, Sequence[Path]]
-"""Paths of what was written, by kind."""
 
-
-def selection(made: Selection, complaints: Sequence[UserError], written: Outputs) -> RenderableType:
+def tables(found: Selected) -> RenderableType:
     """A row a decision, then what each needs a person for: the pairs of those that regress, remarks, complaints."""
-    parts: list[RenderableType] = []
-    if made.decisions:
-        parts += [titled(f"launch shapes, by {made.objective}", _overview(made.decisions)), ""]
+    made = found.selection
+    parts: list[RenderableType] = [titled(f"launch shapes, by {made.objective}", _overview(made.decisions)), ""]
     for decision in made.decisions:
         if decision.regressions:
             parts += [titled(_place(decision), _pairs(decision)), ""]
         if decision.overrides:
             parts += [titled(f"{_place(decision)}: shapes of their own", _overrides(decision)), ""]
-    parts += [f"{_place(decision)}: {remark.detail}" for decision, remark in _remarks(made) if not remark.look]
-    parts += [f"{kind}: {path}" for kind, paths in written.items() for path in paths]
-    return Group(*parts, *(f"look at: {sentence}" for sentence in _shortened(made, complaints)))
+    parts += _remarks(made, look=False)
+    parts += [f"{kind}: {path}" for kind, paths in found.written.items() for path in paths]
+    return Group(*parts, *(f"look at: {sentence}" for sentence in _shortened(found)))
 
 
-def document(made: Selection, complaints: Sequence[UserError], written: Outputs) -> Document:
+def document(found: Selected) -> Document:
     """The same with stable keys (docs/json.md)."""
+    made, written = found.selection, found.written
     return {
         "objective": made.objective.value,
         "decisions": [_decision(decision) for decision in made.decisions],
         "headers": [str(path) for path in written.get("header", ())],
         "table": next((str(path) for path in written.get("table", ())), None),
         "plots": [str(path) for path in written.get("plot", ())],
-        "look_at": look_at(made, complaints),
+        "look_at": look_at(found),
     }
 
 
@@ -57,29 +54,33 @@ def grids(compute_units: int, device: str | None, sizes: Sequence[int]) -> Docum
     return {"compute_units": compute_units, "device": device, "grid_sizes": list(sizes)}
 
 
-def look_at(made: Selection, complaints: Sequence[UserError]) -> list[str]:
+def grid_list(compute_units: int, device: str | None, sizes: Sequence[int]) -> RenderableType:
+    return ", ".join(map(str, sizes))
+
+
+def look_at(found: Selected) -> list[str]:
     """Sentences: what a person should look at."""
-    told = [f"{_place(decision)}: {remark.detail}" for decision, remark in _remarks(made) if remark.look]
-    return told + [str(complaint) for complaint in complaints]
+    return [*_remarks(found.selection, look=True), *map(str, found.complaints)]
 
 
-def _shortened(made: Selection, complaints: Sequence[UserError]) -> Iterator[str]:
+def _shortened(found: Selected) -> Iterator[str]:
     """What to look at, with at most so many complaints of one file."""
+    yield from _remarks(found.selection, look=True)
     shown: Counter[str] = Counter()
-    kept = []
-    for complaint in complaints:
+    for complaint in found.complaints:
         file = complaint.place.partition(": ")[0]
         shown[file] += 1
         if shown[file] <= MOST_COMPLAINTS:
-            kept.append(complaint)
-    yield from look_at(made, kept)
+            yield str(complaint)
     for file, count in shown.items():
         if count > MOST_COMPLAINTS:
             yield f"{file}: {count - MOST_COMPLAINTS} more; --json lists them"
 
 
-def _remarks(made: Selection) -> Iterator[tuple[Decision, Remark]]:
-    yield from ((decision, remark) for decision in made.decisions for remark in decision.remarks)
+def _remarks(made: Selection, look: bool) -> Iterator[str]:
+    """Those that a person should look at, or the others."""
+    for decision in made.decisions:
+        yield from (f"{_place(decision)}: {remark.detail}" for remark in decision.remarks if remark.look is look)
 
 
 def _place(decision: Decision) -> str:
@@ -151,12 +152,9 @@ def _ratio_of(decision: Decision, ratio: Ratio, shape: LaunchShape) -> str:
 
 
 def _overrides(decision: Decision) -> RenderableType:
-    shown = table(
-        "distribution", "type", "shape", f"times {decision.chosen}", right=("shape", f"times {decision.chosen}")
-    )
-    for one in decision.overrides:
-        shown.add_row(one.distribution, one.value_type, str(one.shape), f"{one.gain:.3f}")
-    return shown
+    numbers = ("shape", f"times {decision.chosen}")
+    rows = ((one.distribution, one.value_type, one.shape, f"{one.gain:.3f}") for one in decision.overrides)
+    return table("distribution", "type", *numbers, right=numbers, rows=rows)
 
 
 def _decision(one: Decision) -> Document:
@@ -172,19 +170,12 @@ def _decision(one: Decision) -> Document:
         "regressions": [_pair(ratio) for ratio in one.regressions],
         "without_regressions": _scored(one.safe) if one.safe else None,
         "overrides": [
-            {
-                "distribution": override.distribution,
-                "type": override.value_type,
-                "shape": _shape(override.shape),
-                "gain": override.gain,
-            }
-            for override in one.overrides
+            {"distribution": own.distribution, "type": own.value_type, "shape": _shape(own.shape), "gain": own.gain}
+            for own in one.overrides
         ],
         "gain": one.gain,
-        "ineligible": [
-            {"shape": _shape(shape), "reason": why.reason, "detail": why.detail} for shape, why in one.ineligible
-        ],
-        "remarks": [{"reason": remark.reason, "detail": remark.detail, "look": remark.look} for remark in one.remarks],
+        "ineligible": [{"shape": _shape(shape), **fields(why, "reason", "detail")} for shape, why in one.ineligible],
+        "remarks": [asdict(remark) for remark in one.remarks],
     }
 
 

@@ -108,14 +108,10 @@ def _range(least: int | None, most: int | None) -> str:
 
 def _rejections(outcome: Outcome[CompilePlan]) -> Iterator[tuple[str, int, str]]:
     """By reason, the most frequent first: how many, and one of them."""
-    examples: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for program in outcome.plan.programs:
-        if program.rejection:
-            counts[program.rejection.reason] += 1
-            examples.setdefault(program.rejection.reason, f"{program.name}: {program.rejection.detail}")
-    for reason, count in counts.most_common():
-        yield reason, count, examples[reason]
+    rejected = [(program.name, program.rejection) for program in outcome.plan.programs if program.rejection]
+    first = {why.reason: f"{name}: {why.detail}" for name, why in reversed(rejected)}
+    for reason, count in Counter(why.reason for _, why in rejected).most_common():
+        yield reason, count, first[reason]
 
 
 def _shortened(sentences: Sequence[str]) -> Iterator[str]:

@@ -30,27 +30,17 @@ PAGE = 1500.0
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """Whether a shape is the default, the chosen one, the one that this distribution and type has to itself."""
-
-    default: bool
-    chosen: bool
-    own: bool
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name in ("chosen", "default", "own") if getattr(self, name)]
-
-
-@dataclass(frozen=True, slots=True)
 class Cell:
-    """A square of a facet. `text` is empty where nothing is known; `tip` is shown on pointing at it."""
+    """A square of a facet. `text` is empty where nothing is known; `tip` is shown on pointing at it.
+
+    `marks` say whether its shape is the chosen one, the default, the one that a distribution and type has to itself.
+    """
 
     x: float
     y: float
     text: str
     tip: str
-    marks: Marks
+    marks: tuple[str, ...]
     fill: str = ""
     ink: str = ""
 
@@ -151,10 +141,11 @@ def _cells(
     case: Case | None = None,
 ) -> tuple[Cell, ...]:
     own = {(one.distribution, one.value_type): one.shape for one in decision.overrides}.get(case.pair) if case else None
+    marked = (("chosen", decision.chosen), ("default", decision.matrix.default), ("own", own))
     made = []
     for shape in (LaunchShape(block, size) for block in grid.blocks for size in grid.grids):
         x, y = grid.place(shape)
-        marks = Marks(shape == decision.matrix.default, shape == decision.chosen, shape == own)
+        marks = tuple(name for name, its in marked if its == shape)
         if shape in values:
             fill = scale.colour(values[shape])
             tip = f"{shape}: {values[shape]:.3f} times the default" + _speed(decision, case, shape)
@@ -280,18 +271,12 @@ class Legend:
         return 18 + PADDING + 12 + SMALL + PADDING
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    x: float
-    text: str
-
-
 def _bar(scale: Scale) -> dict[str, object]:
     """The colour bar: stops of its gradient, and ticks; its ends stand for all that lies beyond."""
     steps = 16
     parts = [place / steps for place in range(steps + 1)]
     at = [scale.limit ** (2 * part - 1) for part in parts]
-    ticks = [Tick(Legend.BAR * part, f"{scale.limit ** (2 * part - 1):.2f}") for part in (0, 0.25, 0.5, 0.75, 1)]
-    ticks[0], ticks[-1] = Tick(0, f"≤ {1 / scale.limit:.2f}"), Tick(Legend.BAR, f"≥ {scale.limit:.2f}")
+    ticks = [(Legend.BAR * part, f"{scale.limit ** (2 * part - 1):.2f}") for part in (0.25, 0.5, 0.75)]
+    ticks = [(0, f"≤ {1 / scale.limit:.2f}"), *ticks, (Legend.BAR, f"≥ {scale.limit:.2f}")]
     stops = [(part, scale.colour(ratio)) for part, ratio in zip(parts, at, strict=True)]
     return {"stops": stops, "ticks": ticks, "width": Legend.BAR}

@@ -13,16 +13,11 @@ from ._table import table, titled
 
 def tables(outcome: Outcome[RandomPlan]) -> RenderableType:
     """A row for each generator, then what was measured and where it is."""
-    shown = table("generator", "default", "chosen", "gain", "best of", "pairs", right=("gain", "pairs"))
-    for decision in outcome.plan.selection.decisions:
-        shown.add_row(
-            decision.generator,
-            str(decision.matrix.default),
-            str(decision.chosen),
-            f"{decision.score:.3f}",
-            str(len(decision.ranking)),
-            str(len(decision.ratios)),
-        )
+    rows = (
+        (one.generator, one.matrix.default, one.chosen, f"{one.score:.3f}", len(one.ranking), len(one.ratios))
+        for one in outcome.plan.selection.decisions
+    )
+    shown = table("generator", "default", "chosen", "gain", "best of", "pairs", right=("gain", "pairs"), rows=rows)
     return Group(titled(f"launch shapes on {outcome.target.name}", shown), *closing(outcome, outcome.written))
 
 

@@ -1,10 +1,181 @@
 """Facts as text for a terminal: a function a command."""
 
-from ._choice import choice
-from ._comparison import comparison
-from ._devices import devices
-from ._outcome import outcome
-from ._plan import plan
-from ._summary import summary
+from __future__ import annotations
 
-__all__ = ["choice", "comparison", "devices", "outcome", "plan", "summary"]
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+
+from tunesmith.devices import Found
+from tunesmith.logic import Choice, Logic, Rule, Sheet
+from tunesmith.session.frame.record import Outcome
+from tunesmith.session.tune import Comparison, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.store import Failure, StepRecord
+
+from . import _text
+from ._run import closing
+from ._table import table, titled
+
+MOST_COLUMNS = 8
+"""Solutions of a final that a terminal can hold; the CSV has them all."""
+
+
+def devices(found: Sequence[Found]) -> RenderableType:
+    """Usable devices with their limits, then what is not usable and why."""
+    shown = table("selector", "name", "kind", "units", "work-group", "local", "memory", "cache", "fp64")
+    for one in found:
+        if one.usable and one.target:
+            t = one.target
+            sizes = (_text.size(b) for b in (t.local_memory_bytes, t.global_memory_bytes, t.last_level_cache_bytes))
+            limits = (str(t.compute_units), str(t.max_work_group_size), *sizes, "yes" if t.double_precision else "no")
+            shown.add_row(t.selector, t.name, t.kind, *limits)
+    unusable = [f"{one.name}: {one.problem}; {one.remedy}" for one in found if not one.usable]
+    return Group(titled("devices", shown), *(["", "not usable:"] if unusable else []), *unusable)
+
+
+def plan(made: Forecast) -> RenderableType:
+    """Steps with their counts before and after rejections, enqueues beside the exhaustive product, minutes."""
+    parts: list[RenderableType] = [*made.notes]
+    for group in made.groups:
+        forecast = group.forecast
+        about = "~" if any(step.is_estimated for step in forecast.after) else ""
+        parts += [
+            titled(f"{group.name} on {made.target.name}", _forecast(group)),
+            f"{forecast.enqueues_before} enqueues, {about}{forecast.enqueues_after} after rejections; exhaustive: "
+            f"{forecast.exhaustive}",
+            "",
+        ]
+    if made.seconds is not None:
+        parts.append(f"expected: {made.seconds / 60:.1f} minutes at most (racing makes it less)")
+    return Group(*parts)
+
+
+def _forecast(group: GroupForecast) -> RenderableType:
+    counts = ("lineages", "choices", "candidates", "sizes", "enqueues", "legal", "survivors", "time")
+    shown = table("step", *counts, right=counts)
+    for before, after, seconds in zip(group.forecast.before, group.forecast.after, group.seconds, strict=True):
+        numbers = (before.lineages, before.choices, before.candidates, before.sizes, before.enqueues)
+        legal = f"{'~' if after.is_estimated else ''}{after.enqueues}" if before.enqueues else ""
+        expected = _text.duration(seconds) if seconds else ""
+        shown.add_row(before.name, *(str(number or "") for number in numbers), legal, str(before.survivors), expected)
+    return shown
+
+
+def outcome(done: Outcome[TuningPlan]) -> RenderableType:
+    """Winners, regret, where the files are, what it cost, what to look at."""
+    tables = [path for path in done.written if path.suffix == ".csv"]
+    logic = _logic((path, Logic.load(path)) for path in done.logic)
+    return Group(*logic, *(f"CSV: {path}" for path in tables), *closing(done))
+
+
+def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
+    """For each logic: per size the winner and its rate with interval, then regret and where it is."""
+    for path, logic in found:
+        document = logic.document
+        rate = document.unit.rate
+        shown = table("size", rate, "±", "n", "solution", right=(rate, "±", "n"))
+        for row in document.rows:
+            name, doubt = document.solutions[row.solution].name, _text.half_width(row.estimate)[1:]
+            shown.add_row("x".join(map(str, row.where)), f"{row.rate:.4g}", doubt, str(row.estimate.count), name)
+        yield titled(f"{document.problem_type.name} on {document.origin.device}", shown)
+        if document.unfinished:
+            yield f"unfinished: {document.unfinished}"
+        yield from (str(document.regret or ""), f"logic: {path}", "")
+
+
+def summary(found: Summary) -> RenderableType:
+    """The steps with their winners, the final tables, the logic, what did not run and why, and what it all cost."""
+    start, end = found.run.start, found.run.end
+    runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
+    parts: list[RenderableType] = [
+        f"{start.tuning_file} on {start.device}: {found.run.state.value}, {runs}",
+        "",
+        titled("steps", _steps(found.steps)),
+        *(f"{step.name}: {note}" for step in found.steps for note in step.notes),
+        *(f"{step.name}: dropped {dropped}" for step in found.steps for dropped in step.dropped),
+        "",
+    ]
+    for path, sheet in found.finals:
+        parts += [_final(path.parent.name, sheet), ""]
+    parts += _logic(found.logic)
+    if rejected := sum((Counter(step.rejected) for step in found.steps), Counter[str]()):
+        counted = table("reason", "count", right=("count",), rows=rejected.most_common())
+        parts += [titled("rejected, and so not measured", counted), ""]
+    if found.failures:
+        parts += [titled("failures", _failures(found.failures)), ""]
+    last = f"; the last run took {_text.duration(end.seconds)}" if end else ""
+    return Group(*parts, f"cost: {_text.cost(found.cost)}{last}")
+
+
+def _failures(failures: Sequence[Failure]) -> RenderableType:
+    rows = ((one.outcome.value, one.reason, one.count, one.example) for one in failures)
+    return table("outcome", "reason", "count", "example", right=("count",), rows=rows)
+
+
+def _steps(steps: Sequence[StepRecord]) -> RenderableType:
+    counts = ("lineages", "candidates", "sizes", "rejected", "failed")
+    shown = table("step", *counts, "winner", "lineage", right=counts)
+    for step in steps:
+        refused = (sum(step.rejected.values()), sum(step.failed.values()))
+        cells = [str(number or "") for number in (step.lineages, step.candidates, step.problems, *refused)]
+        varied = [winner for winner in step.winners if winner.chosen]
+        for place, winner in enumerate(varied or [None]):
+            chosen = _text.configuration(winner.chosen) + (" (tie)" if winner.tie else "") if winner else ""
+            lineage = _text.configuration(winner.lineage.without(winner.chosen)) if winner else ""
+            shown.add_row(*(([step.name, *cells]) if place == 0 else [""] * 6), chosen, lineage)
+    return shown
+
+
+def _final(name: str, sheet: Sheet) -> RenderableType:
+    """The speed of the solutions that win somewhere or come closest, numbered; their names are below the table."""
+    rows = range(len(sheet.sizes))
+    best = {row: max((sheet.rates.get((row, n), 0.0) for n in sheet.names), default=0.0) for row in rows}
+    merit = {n: sum(sheet.rates.get((row, n), 0.0) / best[row] for row in rows if best[row]) for n in sheet.names}
+    columns = sorted(sheet.names, key=lambda n: -merit[n])[:MOST_COLUMNS]
+    title = f"{name}: {sheet.unit.rate} of the {len(columns)} best of {len(sheet.names)} solutions"
+    shown = table("size", *(f"#{place}" for place in range(1, len(columns) + 1)))
+    for row, sizes in enumerate(sheet.sizes):
+        speeds = [sheet.rates.get((row, column)) for column in columns]
+        cells = (f"{speed:.4g}{'*' if speed == best[row] else ''}" if speed is not None else "-" for speed in speeds)
+        shown.add_row("x".join(map(str, sizes.values())), *cells)
+    return titled(title, shown, *(f"#{place} {column}" for place, column in enumerate(columns, start=1)))
+
+
+def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> RenderableType:
+    """The solution, which rule chose it, how long it should take, and what its logic's run had not decided yet."""
+    expected = _text.time(chosen.expected_seconds) if chosen.expected_seconds is not None else "not known"
+    near = "x".join(map(str, chosen.neighbour))
+    why = {
+        Rule.EXACT: "exact: this size was measured",
+        Rule.NEAREST: f"nearest: {near} was measured, at a distance of {chosen.distance:.2f}",
+        Rule.FALLBACK: "fallback: nothing measured near is legal here",
+    }[chosen.rule]
+    return Group(
+        f"size      {'x'.join(map(str, sizes))} of {chosen.solution.type.name}",
+        f"solution  {chosen.name}",
+        f"rule      {why}",
+        f"expected  {expected}",
+        f"kernel    {chosen.solution.kernel}: {_text.configuration(chosen.solution.configuration)}",
+        *([f"unfinished {unfinished}; the same tuning goes on"] if unfinished else []),
+    )
+
+
+def comparison(rows: Sequence[Comparison], folder: Path) -> RenderableType:
+    """Per size: the winner, GFLOP/s with interval, NumPy's, and NumPy's time over ours with its interval."""
+    columns = ("size", "GFLOP/s", "±", "NumPy", "NumPy's time / ours", "95 %", "winner")
+    shown = table(*columns, right=columns[1:6])
+    for one in rows:
+        ratio = one.ratio
+        ours, peer = (f"{one.flops / time.seconds * 1e-9:.4g}" for time in (ratio.ours, ratio.peer))
+        interval, doubt = f"{ratio.low:.2f} to {ratio.high:.2f}", _text.half_width(ratio.ours)[1:]
+        shown.add_row(str(one.problem), ours, doubt, peer, f"{ratio.ratio:.2f}", interval, one.solution)
+    files = sorted(folder.rglob("*_Final.csv")) if folder.is_dir() else []
+    logic = sorted(folder.rglob("*.yaml")) if folder.is_dir() else [folder]
+    return Group(
+        titled("through the library, host time, against NumPy", shown),
+        "",
+        *(f"CSV: {path}" for path in files),
+        *(f"logic: {path}" for path in logic),
+    )

@@ -80,7 +80,7 @@ class RecordedMeasure:
             self._run(self._races(grouped, known), RACE if racing else FULL, racing)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
-            self.key(cell): f"{m.outcome.value}: {m.reason}" for cell, m in known.items() if failed(m)
+            self.key(cell): f"{m.outcome.value}: {m.reason}" for cell, m in known.items() if failed(m.outcome)
         }
         return Table({cell: m.estimate for cell, m in known.items() if m.ok and m.estimate})
 
@@ -305,6 +305,6 @@ def _fastest(known: Iterable[tuple[Problem, Measurement]]) -> dict[Problem, floa
     return best
 
 
-def failed(measurement: Measurement) -> bool:
+def failed(outcome: Outcome) -> bool:
     """It was tried and did not run right: something for a person to look at."""
-    return measurement.outcome not in (Outcome.OK, Outcome.REJECTED)
+    return outcome not in (Outcome.OK, Outcome.REJECTED)

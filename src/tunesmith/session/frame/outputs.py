@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench.faults import reached
 from tunesmith.store import FILE_NAME
 
 STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
@@ -24,11 +23,3 @@ class Output:
     path: Path
     write: Callable[[Path], object]
     is_logic: bool = False
-
-
-def write_output(output: Output, folder: Path) -> tuple[Path, ...]:
-    """Write a file; the paths that were written. Raises UserError where the place cannot be written."""
-    path = folder / output.path
-    reached("writing")
-    written = output.write(path)
-    return written if isinstance(written, tuple) else (path,)

@@ -22,7 +22,7 @@ from .health import HealthWatch
 from .logic_check import watch
 from .measure import OutOfBudgetError, RecordedMeasure
 from .oracle import ConfigurationOracle
-from .outputs import CACHE, LOGIC, STORE, Output, write_output
+from .outputs import CACHE, LOGIC, STORE, Output
 from .record import Outcome, recorded
 
 WRITING_SHARE = 0.05
@@ -153,8 +153,11 @@ class Run:
         self.store.record_step(self.number, step)
 
     def write(self, output: Output) -> tuple[Path, ...]:
-        """Write one file at once."""
-        return write_output(output, self.outcome.folder)
+        """Write one file at once; the paths that were written. Raises UserError where the place cannot be written."""
+        path = self.outcome.folder / output.path
+        reached("writing")
+        written = output.write(path)
+        return written if isinstance(written, tuple) else (path,)
 
     def decided(self) -> None:
         """Something more is decided: write what there is, unless writing would take too large a share of the time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tunesmith.formats import portblas_lines
 from tunesmith.formats.portblas import Combination, Config, Mode, find_set, read
 from tunesmith.records import Configuration, UserError
 
-from .made_files import Changes, MadeFiles
+from .made_files import MadeFiles
 
 Source = Callable[[Configuration], str]
 """Text of a file that holds a configuration's kernels for nn, tn, nt and tt, and can be compiled by itself."""
@@ -48,7 +48,7 @@ class Generated:
     programs: int | None
     definition: str
     listed: tuple[str, ...]
-    changes: Changes = Changes()
+    changes: MadeFiles
 
 
 def generate(
@@ -68,71 +68,39 @@ def generate(
     """
     config = read(find_set(name_or_path, folders), mode)
     into = None if list_only else folder
-    programs = _Programs(config.path, source or _standalone, asked=into is not None or mode is Mode.OURS)
-    made = MadeFiles()
-    candidates = []
+    # Texts are long in the making, and are not made where nobody has to know them.
+    made_from = (source or _standalone) if into is not None or mode is Mode.OURS else None
+    suffix = SUFFIX_OF_THE_ORIGINAL if mode is Mode.COMPAT else SUFFIX
+    made, stems = MadeFiles(), dict[bytes, str]()
+    candidates, lines, listed = [], [], []
     for combination in config.combinations:
-        candidate, text = programs.candidate(combination, mode)
-        candidates.append(candidate)
-        if into is not None and _has_file(candidate, mode):
-            made.write(into / f"{candidate.stem}{SUFFIX}", _file(candidate, text), MARK)
+        line, stem = portblas_lines.line(combination, mode), portblas_lines.stem(combination, mode)
+        text = _text(config.path, made_from, combination, line) if made_from else ""
+        first = stems.setdefault(hashlib.sha256(text.encode()).digest(), stem) if made_from else stem
+        candidates.append(Candidate(combination, line, stem, "" if first == stem else first))
+        # The original has a file for every combination; ours for every program.
+        if first != stem and mode is Mode.OURS:
+            lines.append(f"// the same program as {first}: {line}")
+            continue
+        lines.append(line)
+        listed.append(str(folder / f"{stem}{suffix}") if folder else f"{stem}{suffix}")
+        if into is not None:
+            head = (MARK, f"// {line}", f"// {combination.configuration().to_json()}")
+            made.write(into / f"{stem}{SUFFIX}", "\n".join((*head, text)), MARK)
     if into is not None:
         made.remove_others(into, _OURS, MARK)
-    text = portblas_lines.definition(str(config.path), _lines(candidates, mode))
+    text = portblas_lines.definition(str(config.path), lines)
     if definition is not None and not list_only:
         made.write(definition, text, portblas_lines.FIRST_LINE)
-    listed = tuple(_listed(candidates, mode, folder))
-    return Generated(config, tuple(candidates), programs.count, text, listed, made.changes)
+    return Generated(config, tuple(candidates), len(stems) if made_from else None, text, tuple(listed), made)
 
 
-class _Programs:
-    """Texts of combinations, and which of them are the same. Texts are not made where nobody `asked`."""
-
-    def __init__(self, path: Path, source: Source, asked: bool) -> None:
-        self._path, self._source, self._asked = path, source, asked
-        self._stems: dict[bytes, str] = {}
-
-    @property
-    def count(self) -> int | None:
-        return len(self._stems) if self._asked else None
-
-    def candidate(self, combination: Combination, mode: Mode) -> tuple[Candidate, str]:
-        line, stem = portblas_lines.line(combination, mode), portblas_lines.stem(combination, mode)
-        if not self._asked:
-            return Candidate(combination, line, stem), ""
-        text = self._text(combination, line)
-        first = self._stems.setdefault(hashlib.sha256(text.encode()).digest(), stem)
-        return Candidate(combination, line, stem, "" if first == stem else first), text
-
-    def _text(self, combination: Combination, line: str) -> str:
-        try:
-            return self._source(combination.configuration())
-        except UserError as error:
-            # Only in mode compat, whose rules let through what is no kernel.
-            raise UserError(f"{self._path}: {line}: {error.place}", error.what, error.remedy) from error
-
-
-def _has_file(candidate: Candidate, mode: Mode) -> bool:
-    """The original has a file for every combination; ours for every program."""
-    return mode is Mode.COMPAT or not candidate.equal_to
-
-
-def _file(candidate: Candidate, text: str) -> str:
-    return "\n".join((MARK, f"// {candidate.line}", f"// {candidate.combination.configuration().to_json()}", text))
-
-
-def _lines(candidates: Iterable[Candidate], mode: Mode) -> Iterator[str]:
-    for candidate in candidates:
-        repeats = not _has_file(candidate, mode)
-        yield f"// the same program as {candidate.equal_to}: {candidate.line}" if repeats else candidate.line
-
-
-def _listed(candidates: Iterable[Candidate], mode: Mode, folder: Path | None) -> Iterator[str]:
-    suffix = SUFFIX_OF_THE_ORIGINAL if mode is Mode.COMPAT else SUFFIX
-    for candidate in candidates:
-        if _has_file(candidate, mode):
-            name = f"{candidate.stem}{suffix}"
-            yield str(folder / name) if folder else name
+def _text(path: Path, source: Source, combination: Combination, line: str) -> str:
+    try:
+        return source(combination.configuration())
+    except UserError as error:
+        # Only in mode compat, whose rules let through what is no kernel.
+        raise UserError(f"{path}: {line}: {error.place}", error.what, error.remedy) from error
 
 
 def _standalone(configuration: Configuration) -> str:

@@ -9,26 +9,13 @@ from pathlib import Path
 from tunesmith.records import UserError
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Paths by what was done to them."""
-
-    written: tuple[Path, ...] = ()
-    unchanged: tuple[Path, ...] = ()
-    removed: tuple[Path, ...] = ()
-
-
 @dataclass
 class MadeFiles:
-    """Writes texts and remembers what that changed. Each file's first line says that it is made (`mark`)."""
+    """Writes texts and remembers paths by what was done to them. A file's first line says that it is made (`mark`)."""
 
-    _written: list[Path] = field(default_factory=list)
-    _unchanged: list[Path] = field(default_factory=list)
-    _removed: list[Path] = field(default_factory=list)
-
-    @property
-    def changes(self) -> Changes:
-        return Changes(tuple(self._written), tuple(self._unchanged), tuple(self._removed))
+    written: list[Path] = field(default_factory=list)
+    unchanged: list[Path] = field(default_factory=list)
+    removed: list[Path] = field(default_factory=list)
 
     def write(self, path: Path, text: str, mark: str) -> None:
         """Write the text, which begins with `mark`, unless it stands there already.
@@ -43,20 +30,20 @@ class MadeFiles:
                 what = "is there already and was not generated"
                 raise UserError(str(path), what, "give another place, or move it away")
             if there == wanted:
-                self._unchanged.append(path)
+                self.unchanged.append(path)
                 return
             _replace(path, wanted)
         except OSError as error:
             raise UserError(str(path), f"cannot be written ({error.strerror})", "name another place") from error
-        self._written.append(path)
+        self.written.append(path)
 
     def remove_others(self, folder: Path, pattern: str, mark: str) -> None:
         """Remove files of that pattern that were made and are not among those of this run."""
-        kept = {path.name for path in (*self._written, *self._unchanged) if path.parent == folder}
+        kept = {path.name for path in (*self.written, *self.unchanged) if path.parent == folder}
         for path in sorted(folder.glob(pattern)):
             if path.name not in kept and _begins_with(path, mark):
                 path.unlink()
-                self._removed.append(path)
+                self.removed.append(path)
 
 
 def _replace(path: Path, text: bytes) -> None:

@@ -14,9 +14,8 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError
 
 TRANSPOSES = {"nn": (False, False), "nt": (False, True), "tn": (True, False), "tt": (True, True)}
-"""Whether A and B are transposed, by the original's words."""
+"""Whether A and B are transposed, by the original's words and in its order."""
 
-ORDER = ("nn", "nt", "tn", "tt")
 ALL = "all"
 LAYOUTS = ("strided", "interleaved")
 TYPES = ("s", "d", "h")
@@ -65,7 +64,7 @@ class PortBlasTask:
     @property
     def names(self) -> tuple[str, ...]:
         """The transpositions to tune."""
-        return ORDER if self.transposes == ALL else (self.transposes,)
+        return tuple(TRANSPOSES) if self.transposes == ALL else (self.transposes,)
 
     @property
     def policy(self) -> Policy:

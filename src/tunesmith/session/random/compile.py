@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.bench import Compilation
 from tunesmith.devices import absent_target
-from tunesmith.problems.random import Generator
 from tunesmith.records import (
     Binary,
     CompiledFacts,
@@ -32,14 +31,17 @@ from .task import RandomTask, configuration_of, default_shape, family_on, plain_
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A generator's program for a distribution, a type and a block size: what came of it.
+    """A generator's program for a distribution, a type and a block size, and what came of it.
 
-    Grid sizes are not compiled in. With a `rejection` it was not compiled, or is useless as it came out; `failure` says
-    why the compiler gave none. `found`: an earlier run had compiled it.
+    `configuration` is one that has the block size: grid sizes are not compiled in. With a `rejection` it was not
+    compiled, or is useless as it came out; `failure` says why the compiler gave none. `found`: an earlier run had
+    compiled it.
     """
 
     generator: str
     name: str
+    configuration: Configuration = Configuration()
+    modules: tuple[Module, ...] = ()
     facts: tuple[CompiledFacts, ...] = ()
     rejection: Rejection | None = None
     failure: Measurement | None = None
@@ -53,20 +55,30 @@ class CompilePlan(Plan):
 
     def __init__(self, task: RandomTask, target: Target) -> None:
         self.target, self.compiler = target, TOOLCHAINS[family_on(target).language].version(target)
-        self._wanted = list(_wanted(task, target))
+        self._wanted = list(_programs(task, target))
         self.programs: list[Program] = []
 
     def carry_out(self, run: Run) -> None:
         modules = {module.digest(): module for one in self._wanted for module in one.modules}
         run.observe(events.CompilingBegan(self.target, self.compiler, len(modules)))
         made = {one.module.digest(): one for one in run.bench(self.target).compile(list(modules.values()))}
-        self.programs = [one.program(self.target, made) for one in self._wanted]
+        self.programs = [self._compiled(program, made) for program in self._wanted]
 
     def remarks(self) -> Iterator[str]:
         """A sentence for each program that the compiler did not make."""
         for program in self.programs:
             if failure := program.failure:
                 yield f"{program.name}: {failure.reason}: {_telling_line(failure.detail)}"
+
+    def _compiled(self, program: Program, made: Mapping[str, Compilation]) -> Program:
+        mine = [made[module.digest()] for module in program.modules]
+        results = [one.made for one in mine]
+        failure = next((one for one in results if isinstance(one, Measurement)), None)
+        facts = tuple(fact for one in results if isinstance(one, Binary) for fact in one.facts)
+        useless = next(family_on(self.target).rejections_compiled(program.configuration, facts, self.target), None)
+        rejection = program.rejection or (None if failure else useless)
+        found = bool(mine) and all(one.found for one in mine)
+        return replace(program, facts=facts, rejection=rejection, failure=failure, found=found)
 
 
 def compile_random(
@@ -82,34 +94,8 @@ def compile_random(
     return carry_out(CompilePlan(task, absent_target(architecture)), folder, observe=observe)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A block size of a problem type: a configuration that has it, or why none may."""
-
-    generator: Generator
-    name: str
-    kind: ProblemType
-    configuration: Configuration
-    modules: tuple[Module, ...]
-    rejection: Rejection | None
-
-    def program(self, target: Target, made: dict[str, Compilation]) -> Program:
-        mine = [made[module.digest()] for module in self.modules]
-        results = [one.made for one in mine]
-        failure = next((one for one in results if isinstance(one, Measurement)), None)
-        facts = tuple(fact for one in results if isinstance(one, Binary) for fact in one.facts)
-        useless = next(family_on(target).rejections_compiled(self.configuration, facts, target), None)
-        return Program(
-            self.generator.name,
-            self.name,
-            facts,
-            self.rejection or (None if failure else useless),
-            failure,
-            bool(mine) and all(one.found for one in mine),
-        )
-
-
-def _wanted(task: RandomTask, target: Target) -> Iterator[_Wanted]:
+def _programs(task: RandomTask, target: Target) -> Iterator[Program]:
+    """Those of a task, before they are compiled: with modules, or with a rejection."""
     family = family_on(target)
     for generator, problems in task.problems(target).items():
         shapes = dict.fromkeys((default_shape(generator), *task.matrix(generator, target).shapes()))
@@ -122,7 +108,7 @@ def _wanted(task: RandomTask, target: Target) -> Iterator[_Wanted]:
                 config, rejection = _first_legal(oracle, kind, mine, target)
                 own = oracle.solution(config).configuration
                 modules = () if rejection else family.modules(own, kind)
-                yield _Wanted(generator, f"{plain_name(kind)}_t{block}", kind, own, modules, rejection)
+                yield Program(generator.name, f"{plain_name(kind)}_t{block}", own, modules, rejection=rejection)
 
 
 def _first_legal(

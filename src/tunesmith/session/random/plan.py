@@ -28,7 +28,6 @@ from tunesmith.records import (
     Problem,
     ProblemType,
     RandomRow,
-    Rejection,
     Target,
     architecture_name,
 )
@@ -76,7 +75,7 @@ def tune_random(
 
 
 class RandomPlan(Plan):
-    """`measured` is everything that was measured, `rejected` what was not and why, `grown` how often a matrix grew."""
+    """`measured` is everything that was measured."""
 
     policy = POLICY
 
@@ -85,8 +84,6 @@ class RandomPlan(Plan):
         self._problems = task.problems(target)
         self.steps = len(self._problems)
         self.measured: list[Measured] = []
-        self.rejected: dict[str, Rejection] = {}
-        self.grown = 0
         self.complaints: list[str] = []
         self._decided: list[str] = []
 
@@ -152,7 +149,7 @@ class RandomPlan(Plan):
             grown = matrix.beyond(self._winners(generator)) if self.task.grow else matrix
             if grown == matrix:
                 return before
-            matrix, self.grown = grown, self.grown + 1
+            matrix = grown
             return candidates()
 
         search = Growing(beyond, MOST_GROWTH).start(candidates(), np.random.default_rng(0))
@@ -169,19 +166,12 @@ class RandomPlan(Plan):
     ) -> Iterator[Measured]:
         measure = run.measure(kind)
         measure.purpose = kind.name + (f", grown {growth}" if growth else "")
-        legal: dict[Configuration, LaunchShape] = {}
-        for shape in shapes:
-            config = configuration_of(kind, shape, self.target)
-            why = next(iter(measure.oracle.rejections(config)), None)
-            if why is None:
-                legal[config] = shape
-            else:
-                self.rejected[f"{kind.name}_t{shape.block}_b{shape.grid}"] = why
-        chosen = [config for config, shape in legal.items() if self.task.wants(kind, shape)]
+        wanted = {configuration_of(kind, one, self.target): one for one in shapes if self.task.wants(kind, one)}
+        chosen = [config for config in wanted if not measure.oracle.rejections(config)]
         run.anchor.ran(measure, measure.screen([chosen], problems, racing=False).cells)
         cells = [(config, problem) for config in chosen for problem in problems]
         for (config, problem), measurement in measure.lookup(cells, racing=False).items():
-            yield Measured(problem, legal[config], measurement)
+            yield Measured(problem, wanted[config], measurement)
 
     def _winners(self, generator: Generator) -> list[LaunchShape]:
         """The shape for all, and those for one distribution and type where there are such."""

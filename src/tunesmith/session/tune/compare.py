@@ -49,7 +49,7 @@ def compare(ours: Sequence[Call], peer: Sequence[Call], blocks: int = BLOCKS) ->
             time.sleep(PAUSE_SECONDS)
             values[side].append(float(np.median(_block(turns[side], calls[side])[1:])))
     mean, low, high = paired_log_ratio(values[1], values[0])
-    return Ratio(_estimate(values[0]), _estimate(values[1]), math.exp(mean), math.exp(low), math.exp(high))
+    return Ratio(median_interval(values[0]), median_interval(values[1]), math.exp(mean), math.exp(low), math.exp(high))
 
 
 def _block(turn: cycle[Call], calls: int) -> NDArray[np.float64]:
@@ -65,7 +65,3 @@ def _block(turn: cycle[Call], calls: int) -> NDArray[np.float64]:
 def _calls_a_block(turn: cycle[Call]) -> int:
     once = float(_block(turn, 3)[1:].min())
     return max(4, min(2000, math.ceil(BLOCK_SECONDS / max(once, 1e-7))))
-
-
-def _estimate(values: Sequence[float]) -> Estimate:
-    return median_interval(values)

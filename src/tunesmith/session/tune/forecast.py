@@ -16,7 +16,7 @@ from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .file import policy_of, ready
-from .steps import group_name
+from .steps import group_name, problems_of
 
 REFERENCE_RATE = 2e10
 """Flop/s of a float64 reference with its bound on the host, at a guess: it only matters for large problems."""
@@ -80,7 +80,7 @@ def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) ->
     processes = policy.compile_processes or target.compute_units if target.shares_the_host else 1
     seconds = tuple(
         _expected(step, _runnable(problems, phases, judge), calibration, policy, processes) if calibration else None
-        for step, problems in zip(steps.after, map(_problems, phases.steps), strict=True)
+        for step, problems in zip(steps.after, map(problems_of, phases.steps), strict=True)
     )
     return GroupForecast(group_name(phases), phases, steps, seconds)
 
@@ -110,7 +110,7 @@ def _expected(
 
 def _calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Calibration | None:
     """Measure the first legal configuration on the smallest problem of the file; None when that one does not run."""
-    problems = sorted({p for step in phases.steps for p in _problems(step)}, key=judge.work)
+    problems = sorted({p for step in phases.steps for p in problems_of(step)}, key=judge.work)
     found = next(((c, p) for p in problems for c in _first_configurations(phases) if _legal(judge, c, p)), None)
     if found is None:
         return None
@@ -136,7 +136,3 @@ def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: Configuratio
 
 def _legal(judge: ConfigurationOracle, config: Configuration, problem: Problem) -> bool:
     return not judge.rejections(config) and not judge.rejections_for(config, problem)
-
-
-def _problems(step: object) -> tuple[Problem, ...]:
-    return () if isinstance(step, Fork) else step.problems  # type: ignore[attr-defined]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from tunesmith.logic import NOT_MEASURED, Cell, FinalTable, write_csv
+from tunesmith.logic import Cell, FinalTable, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
-from tunesmith.protocol import Fork, Phases, StepResult
-from tunesmith.records import Configuration, Measurement, Outcome, Problem, Solution, value_text
+from tunesmith.protocol import Fork, Phases, Step, StepResult
+from tunesmith.records import Configuration, Outcome, Problem, value_text
 from tunesmith.session.frame.measure import RecordedMeasure, failed
-from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.outputs import TABLES, Output
 from tunesmith.store import StepRecord, Winner
 
@@ -26,20 +25,16 @@ def group_name(phases: Phases) -> str:
 def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[Problem] | None = None) -> FinalTable:
     """A step's configurations by its problems, or by some of them, with the reasons of cells that did not run."""
     oracle = measure.oracle
-    configs = list(dict.fromkeys(config for trial in result.trials for config in trial.proposal.configurations))
-    problems = _problems(result) if problems is None else problems
-    known = measure.lookup(_legal(oracle, configs, problems))
-    cells: dict[tuple[Problem, Solution], Cell] = {}
-    for config in configs:
-        for problem in problems:
-            cells[problem, oracle.solution(config)] = _cell(oracle, config, problem, known)
+    configs = _configurations(result)
+    problems = problems_of(result.step) if problems is None else problems
+    made = _cells(measure, configs, problems)
     operation = OPERATIONS[oracle.problem_type.operation]
     return FinalTable(
         oracle.problem_type,
         tuple(problems),
         tuple(operation.work(problem) for problem in problems),
         tuple(dict.fromkeys(oracle.solution(config) for config in configs)),
-        cells,
+        {(problem, oracle.solution(config)): cell for (config, problem), cell in made.items()},
     )
 
 
@@ -53,8 +48,8 @@ def step_record(
 ) -> StepRecord:
     """What `tunesmith show` tells of a step."""
     decided = [trial for trial in result.trials if trial.decision]
-    problems = _problems(result)
-    tried = {config for trial in result.trials for config in trial.proposal.configurations}
+    problems = problems_of(result.step)
+    cells = _cells(measure, _configurations(result), problems).values()
     return StepRecord(
         problem_type=phases.problem_type.name,
         group=phases.group,
@@ -65,8 +60,8 @@ def step_record(
         survivors=len(result.after),
         candidates=result.candidates,
         problems=len(problems) if result.trials else 0,
-        rejected=result.rejected + _cells_rejected(measure, tried, problems),
-        failed=_failures(measure, tried, problems),
+        rejected=result.rejected + Counter(cell.reason for cell in cells if cell.outcome is Outcome.REJECTED),
+        failed=Counter(f"{cell.outcome.value}: {cell.reason}" for cell in cells if failed(cell.outcome)),
         winners=tuple(
             Winner(
                 trial.proposal.lineage.fixed,
@@ -91,40 +86,22 @@ def _chosen(candidates: Iterable[tuple[Configuration, Configuration]], winner: C
     return next(choice for config, choice in candidates if config == winner)
 
 
-def _problems(result: StepResult) -> tuple[Problem, ...]:
-    return () if isinstance(result.step, Fork) else result.step.problems
+def problems_of(step: Step) -> tuple[Problem, ...]:
+    """None of a fork, which measures nothing."""
+    return () if isinstance(step, Fork) else step.problems
 
 
-def _legal(
-    oracle: ConfigurationOracle, configs: Iterable[Configuration], problems: Iterable[Problem]
-) -> list[ConfigCell]:
-    problems = tuple(problems)
-    return [(config, p) for config in configs for p in problems if not oracle.rejections_for(config, p)]
+def _configurations(result: StepResult) -> list[Configuration]:
+    """Those that the step tried, each once."""
+    return list(dict.fromkeys(config for trial in result.trials for config in trial.proposal.configurations))
 
 
-def _failures(
-    measure: RecordedMeasure, configs: Iterable[Configuration], problems: tuple[Problem, ...]
-) -> Mapping[str, int]:
-    known = measure.lookup(_legal(measure.oracle, configs, problems))
-    return Counter(f"{m.outcome.value}: {m.reason}" for m in known.values() if failed(m))
-
-
-def _cells_rejected(
-    measure: RecordedMeasure, configs: Iterable[Configuration], problems: tuple[Problem, ...]
-) -> Counter[str]:
-    """Cells of legal candidates that are illegal all the same: at this size, or once compiled."""
-    oracle, configs = measure.oracle, tuple(configs)
-    refused = (oracle.rejections_for(config, problem) for config in configs for problem in problems)
-    compiled = measure.lookup(_legal(oracle, configs, problems)).values()
-    return Counter(reasons[0].reason for reasons in refused if reasons) + Counter(
-        m.reason for m in compiled if m.outcome is Outcome.REJECTED
-    )
-
-
-def _cell(
-    oracle: ConfigurationOracle, config: Configuration, problem: Problem, known: Mapping[ConfigCell, Measurement]
-) -> Cell:
-    if refused := oracle.rejections_for(config, problem):
-        return Cell(Outcome.REJECTED, refused[0].reason, refused[0].detail)
-    measurement = known.get((config, problem))
-    return Cell.of(measurement) if measurement else Cell(Outcome.REJECTED, NOT_MEASURED)
+def _cells(
+    measure: RecordedMeasure, configs: Sequence[Configuration], problems: Collection[Problem]
+) -> dict[ConfigCell, Cell]:
+    """What came of each configuration on each problem: illegal there, or once compiled, or measured."""
+    asked = [(config, problem) for config in configs for problem in problems]
+    reasons = {cell: refused[0] for cell in asked if (refused := measure.oracle.rejections_for(*cell))}
+    known = measure.lookup([cell for cell in asked if cell not in reasons])
+    rejected = {cell: Cell(Outcome.REJECTED, why.reason, why.detail) for cell, why in reasons.items()}
+    return rejected | {cell: Cell.of(measurement) for cell, measurement in known.items()}
