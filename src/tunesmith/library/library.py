@@ -17,11 +17,11 @@ from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
-from .arrays._libraries import as_tensor, on_gpu, torch_of
+from .arrays._libraries import as_tensor, dtype_name, on_gpu, torch_of
 from .doors import door_of
-from .gemm._call import arguments
+from .gemm._call import Arguments, Scalars, settled
 from .gemm._foreign_calls import ForeignCalls
-from .gemm._host_calls import HostCalls
+from .gemm._host_calls import HostCalls, on_host
 from .gemm._request import WarnOnce
 from .gemm._torch_calls import TorchCalls
 from .launch._launcher import Launched, Launcher, with_left_out
@@ -200,7 +200,8 @@ class Library:
         device fails.
         """
         torch = torch_of(a)
-        call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
+        scalars = Scalars(activation, alpha, beta, "" if out_dtype is None else dtype_name(out_dtype))
+        call = settled(Arguments(a, b, c, bias, scale_a, scale_b, out), scalars, residual)
         if torch is not None and a.is_cuda:
             if stream is not None:
                 raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
@@ -209,7 +210,7 @@ class Library:
             return self._foreign.matmul(stream, *call)
         if stream is not None:
             raise ValueError("a lies on the host; a stream goes with memory of a GPU")
-        made = self._host.matmul(None, *call)
+        made = self._host.matmul(None, *on_host(*call))
         if out is not None:
             return out
         return made if torch is None else as_tensor(torch, made)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tunesmith.library.arrays._libraries import dtype_name
 from tunesmith.library.arrays._view import View
 from tunesmith.problems.gemm import DATA_TYPES
 
@@ -37,34 +36,22 @@ class Scalars(NamedTuple):
     dest: str
 
 
-def arguments(
-    a: Any,
-    b: Any,
-    out: Any,
-    bias: Any,
-    activation: str | None,
-    residual: Any,
-    alpha: float,
-    beta: float,
-    c: Any,
-    scale_a: Any,
-    scale_b: Any,
-    out_dtype: Any,
-) -> tuple[Arguments, Scalars]:
+def settled(given: Arguments, scalars: Scalars, residual: Any) -> tuple[Arguments, Scalars]:
     """With a residual as c, a c that is not read left out, and scales that are plain numbers in alpha."""
-    if c is not None or residual is not None or beta != 0:
-        beta = added(c, residual, beta)
-        if beta == 0:
-            same_shape("c", np.shape(c), result_shape(np.shape(a), np.shape(b)))
-            c = None
-        elif residual is not None:
-            c = residual
-    if scale_a is not None and isinstance(scale_a, Real):
-        alpha, scale_a = alpha * float(scale_a), None
-    if scale_b is not None and isinstance(scale_b, Real):
-        alpha, scale_b = alpha * float(scale_b), None
-    dest = "" if out_dtype is None else dtype_name(out_dtype)
-    return Arguments(a, b, c, bias, scale_a, scale_b, out), Scalars(activation, alpha, beta, dest)
+    if given.c is not None or residual is not None or scalars.beta != 0:
+        scalars = scalars._replace(beta=added(given.c, residual, scalars.beta))
+        if scalars.beta == 0:
+            same_shape("c", np.shape(given.c), result_shape(np.shape(given.a), np.shape(given.b)))
+        given = given._replace(c=None if scalars.beta == 0 else residual if given.c is None else given.c)
+    for name in ("scale_a", "scale_b") if given.scale_a is not None or given.scale_b is not None else ():
+        if isinstance(scale := getattr(given, name), Real):
+            given, scalars = in_alpha(given, scalars, name, float(scale))
+    return given, scalars
+
+
+def in_alpha(given: Arguments, scalars: Scalars, name: str, scale: float) -> tuple[Arguments, Scalars]:
+    """The same with one of the scales, which the host knows, as a part of alpha."""
+    return given._replace(**{name: None}), scalars._replace(alpha=scalars.alpha * scale)
 
 
 def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from tunesmith.library.arrays._libraries import Arrays, inverse
+from tunesmith.library.arrays._libraries import Arrays, NumPyArrays, inverse
 from tunesmith.library.launch._launcher import Launched, Launcher
 
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
-from ._recipes import ROWS_FIRST, Copied, Empty, Recipe, Unfused, recipe
+from ._recipes import ROWS_FIRST, Addresses, Copied, Direct, Empty, Recipe, Unfused, recipe
 from ._request import GemmRequest, WarnOnce
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
@@ -26,8 +26,8 @@ REMEMBERED = 4096
 class Known:
     """A layout's recipe, with the device and the result that it is for.
 
-    `like` has the result's shape, type and device, and one element: torch makes a result like it in half of the time
-    that it takes to be told these three.
+    Of torch's tensors, `ordinal` is their GPU's, and `like` has the result's shape, type and device, and one element:
+    torch makes a result like it in half of the time that it takes to be told these three.
     """
 
     recipe: Recipe
@@ -35,7 +35,6 @@ class Known:
     arrays: Arrays
     request: GemmRequest
     shape: tuple[int, ...]
-    device: Any = None
     ordinal: int = 0
     like: Any = None
 
@@ -59,21 +58,47 @@ class Calls(ABC):
         self._launcher_of, self._lock, self._launched, self._warn = launcher_of, lock, launched, warn
         self._known: dict[Any, Known] = {}
 
-    @abstractmethod
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
         """activation(alpha scale_a scale_b a b + bias) + beta c, into `out` if there is one."""
+        key, at = self._seen(torch, given, scalars)
+        with self._lock:
+            known = self._known.get(key)
+            if known is None:
+                known = self._learn(torch, key, given, scalars)
+            match known.recipe:
+                case Direct() as recipe:
+                    if given.out is not None and recipe.overwrites(at):
+                        return self._copied(known, OVER_AN_OPERAND, given, scalars)
+                    return self._launch(torch, known, recipe, given, at)
+                case Copied() as recipe:
+                    return self._copied(known, recipe, given, scalars)
+                case recipe:
+                    return self._followed(known, recipe, given, scalars)
+
+    @abstractmethod
+    def _seen(self, torch: Any, given: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
+        """All that a recipe depends on, and the arrays' addresses, of which it depends on the alignment alone."""
+
+    @abstractmethod
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+        """Check the call and `_keep` what its layout comes to."""
+
+    @abstractmethod
+    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
+        """The result, of arrays that overlap nowhere."""
 
     def clear(self) -> None:
         """Forget everything: what it was made for is closed."""
         self._known.clear()
 
-    def _keep(self, key: Any, selector: str, call: Call, arrays: Callable[[Launcher], Arrays], **more: Any) -> Known:
+    def _keep(self, key: Any, selector: str, call: Call, arrays: Arrays | None = None, **more: Any) -> Known:
         """Find out what a layout comes to. Raises UserError where no logic serves it, or nothing runs."""
         launcher = self._launcher_of(selector)
         found = recipe(launcher, call)
         if len(self._known) >= REMEMBERED:
             self._known.clear()
-        known = self._known[key] = Known(found, launcher, arrays(launcher), call.request, call.shape, **more)
+        arrays = arrays or NumPyArrays(launcher.device.alignment)
+        known = self._known[key] = Known(found, launcher, arrays, call.request, call.shape, **more)
         return known
 
     def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
