@@ -17,12 +17,11 @@ from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
-from .arrays._libraries import as_tensor, dtype_name, on_gpu, torch_of
+from .arrays._libraries import as_tensor, dtype_name, torch_if_there
 from .doors import door_of
 from .gemm._call import Arguments, Scalars, settled
 from .gemm._foreign_calls import ForeignCalls
 from .gemm._host_calls import HostCalls, on_host
-from .gemm._request import WarnOnce
 from .gemm._torch_calls import TorchCalls
 from .launch._launcher import Launched, Launcher, with_left_out
 from .launch._operand_calls import OperandCalls, Request
@@ -90,10 +89,10 @@ class Library:
         self._lock = threading.RLock()
         self._opened: Launcher | None = None
         self._gpus: dict[str, Launcher] = {}
-        warn = WarnOnce()
-        self._host = HostCalls(self._launcher_on, self._lock, launched, warn)
-        self._torch = TorchCalls(self._gpu, self._lock, launched, warn)
-        self._foreign = ForeignCalls(self._gpu, self._lock, launched, warn)
+        warned: set[str] = set()
+        self._host = HostCalls(self._launcher_on, self._lock, launched, warned)
+        self._torch = TorchCalls(self._launcher_on, self._lock, launched, warned)
+        self._foreign = ForeignCalls(self._launcher_on, self._lock, launched, warned)
         self._operands = OperandCalls(self._launcher_on, self._lock, launched)
 
     @property
@@ -158,10 +157,10 @@ class Library:
         `__dlpack__`, which makes none. On a GPU nothing waits: torch tensors go on torch's current stream, others on
         `stream`.
 
-        Raises TypeError for operands, scalars or sizes that are missing or unknown and for data types, ValueError for
-        shapes, strides, devices, types without a logic, and outputs that must not be written or share memory with
-        another operand, UserError where the type's logic cannot be used or nothing runs, and `devices.LaunchError` when
-        the device fails.
+        Raises TypeError for operands, scalars or sizes that are missing or unknown, for data types, and for what is no
+        tensor beside torch's on a GPU, ValueError for shapes, strides, devices, types without a logic, and outputs that
+        must not be written or share memory with another operand, UserError where the type's logic cannot be used or
+        nothing runs, and `devices.LaunchError` when the device fails.
         """
         kind = _named({logic.document.problem_type for _, logic in self._all}, problem_type, self._left_out)
         request = Request.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
@@ -199,17 +198,11 @@ class Library:
         ValueError as NumPy does, UserError where no logic serves the data type, and `devices.LaunchError` when the
         device fails.
         """
-        torch = torch_of(a)
+        torch, there = torch_if_there(a, "a", stream)
         scalars = Scalars(activation, alpha, beta, "" if out_dtype is None else dtype_name(out_dtype))
         call = settled(Arguments(a, b, c, bias, scale_a, scale_b, out), scalars, residual)
-        if torch is not None and a.is_cuda:
-            if stream is not None:
-                raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
-            return self._torch.matmul(torch, *call)
-        if on_gpu(a):
-            return self._foreign.matmul(stream, *call)
-        if stream is not None:
-            raise ValueError("a lies on the host; a stream goes with memory of a GPU")
+        if there:
+            return self._foreign.matmul(stream, *call) if torch is None else self._torch.matmul(torch, *call)
         made = self._host.matmul(None, *on_host(*call))
         if out is not None:
             return out
@@ -235,11 +228,10 @@ class Library:
         self.close()
 
     def _launcher_on(self, selector: str) -> Launcher:
-        """The library's own device without a selector, else the GPU that arrays lie on."""
-        return self._gpu(selector) if selector else self._launcher
-
-    def _gpu(self, selector: str) -> Launcher:
-        """The GPU that tensors lie on, opened if need be. Raises UserError where another one was asked for."""
+        """The library's own device without a selector, else the GPU that arrays lie on, opened if need be. Raises
+        UserError where another one was asked for."""
+        if not selector:
+            return self._launcher
         if selector not in self._gpus:
             self._gpus[selector] = self._opened_gpu(selector)
         return self._gpus[selector]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -128,6 +128,36 @@ def common_gpu(views: Any) -> str:
         where = f"lie on {' and '.join(found)}: move them to one GPU first" if found else "are all empty"
         raise ValueError(f"the arrays {where}")
     return str(found[0])
+
+
+def torch_if_there(given: Any, name: str, stream: Any) -> tuple[Any, bool]:
+    """torch, where `given` is a tensor of it, else None; and whether it lies on a GPU. torch is never loaded for this.
+    Raises ValueError for a stream that does not go with it."""
+    torch = torch_of(given)
+    there = on_gpu(given) if torch is None else given.is_cuda
+    if stream is not None and not there:
+        raise ValueError(f"{name} lies on the host; a stream goes with memory of a GPU")
+    if stream is not None and torch is not None:
+        raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
+    return torch, there
+
+
+def check_tensors(torch: Any, given: Mapping[str, Any]) -> None:
+    """Raises TypeError for what is no dense tensor, ValueError where one lies elsewhere than the first, UserError for
+    one that autograd follows. None is left out."""
+    beside, first = next(iter(given.items()))
+    for name, x in given.items():
+        if x is None:
+            continue
+        if not isinstance(x, torch.Tensor) or x.layout is not torch.strided:
+            what = f"a tensor of layout {x.layout}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+            raise TypeError(
+                f"{name} is {what}; {beside} is a tensor on a GPU, and the others are dense tensors there too"
+            )
+        if x.device != first.device:
+            raise ValueError(f"{name} lies on {x.device}, {beside} on {first.device}: move them to one GPU first")
+        if x.requires_grad and torch.is_grad_enabled():
+            raise no_gradient()
 
 
 # --- the host's memory ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from tunesmith.library.launch._launcher import Launched, Launcher
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
 from ._recipes import ROWS_FIRST, Addresses, Copied, Direct, Empty, Recipe, Unfused, recipe
-from ._request import GemmRequest, WarnOnce
+from ._request import GemmRequest
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
 
@@ -46,16 +47,17 @@ class Known:
 
 
 class Calls(ABC):
-    """`launcher_of` opens a device by its selector; `launched`, if given, hears of every launch."""
+    """`launcher_of` opens a device by its selector; `launched`, if given, hears of every launch; `warned` has the names
+    of types that were said to be missing."""
 
     def __init__(
         self,
         launcher_of: Callable[[str], Launcher],
         lock: RLock,
         launched: Callable[[Launched], None] | None,
-        warn: WarnOnce,
+        warned: set[str],
     ) -> None:
-        self._launcher_of, self._lock, self._launched, self._warn = launcher_of, lock, launched, warn
+        self._launcher_of, self._lock, self._launched, self._warned = launcher_of, lock, launched, warned
         self._known: dict[Any, Known] = {}
 
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
@@ -117,8 +119,11 @@ class Calls(ABC):
     def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
         """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""
         if isinstance(recipe, Unfused):
-            self._warn.of_epilogue(recipe.left, recipe.like)
-            left = recipe.left
+            left, like = recipe.left, recipe.like.name
+            if like not in self._warned:
+                self._warned.add(like)
+                what = f"no logic is for {like}: after the product comes {left.epilogue}, in steps of their own"
+                warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=4)
             inner = given._replace(c=None, bias=None, out=None)
             inner = inner if recipe.done.scaled else inner._replace(scale_a=None, scale_b=None)
             product = self.matmul(known.arrays.torch, inner, Scalars(None, scalars.alpha, 0.0, known.request.result))

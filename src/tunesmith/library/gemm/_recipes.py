@@ -12,7 +12,7 @@ from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
 from ._call import Call
-from ._layouts import LayoutMatch, best_match, leading_dimensions, misfits, problem_of
+from ._layouts import LayoutMatch, best_match, misfits, problem_of
 from ._request import GemmRequest
 
 Addresses = Sequence[int]
@@ -158,7 +158,7 @@ def _match(launcher: Launcher, call: Call) -> LayoutMatch:
 
 def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> Direct | None:
     """None where an address is the reason that nothing runs."""
-    problem = problem_of(part, match, leading_dimensions(part, match))
+    problem = problem_of(part, match)
     matrices = (call.a, call.b, call.c or call.out, call.out)
     # Copies lie at aligned addresses, but their matrices follow one another wherever that is.
     misplaced, uneven = _unaligned(call), match.one_by_one and any(x.strides[0] % ALIGNMENT for x in matrices)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -86,20 +85,6 @@ def _offered(kind: ProblemType) -> GemmRequest:
     return GemmRequest(
         LETTERS[gemm.dtype], LETTERS[gemm.dest], gemm.use_beta, gemm.bias, gemm.activation, gemm.scaled, gemm.tf32
     )
-
-
-class WarnOnce:
-    """Issues each warning once for each problem type."""
-
-    def __init__(self) -> None:
-        self._warned: set[str] = set()
-
-    def of_epilogue(self, left: GemmRequest, like: ProblemType) -> None:
-        """That something follows the product, because no type does it at once."""
-        if like.name not in self._warned:
-            self._warned.add(like.name)
-            what = f"no logic is for {like.name}: after the product comes {left.epilogue}, in steps of their own"
-            warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=5)
 
 
 def is_tf32(kind: ProblemType) -> bool:

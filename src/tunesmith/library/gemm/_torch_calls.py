@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.library.arrays._libraries import TorchArrays, no_gradient, view_of_torch
+from tunesmith.library.arrays._libraries import TorchArrays, check_tensors, no_gradient, view_of_torch
 from tunesmith.library.arrays._streams import current_handle, not_ready
 from tunesmith.library.arrays._view import selector
 from tunesmith.library.launch._launcher import ALIGNMENT
@@ -35,7 +35,7 @@ class TorchCalls(Calls):
                 at.append(address)
             return (tuple(layouts), scalars, _tf32(torch, given.a)), at
         except (AttributeError, TypeError, RuntimeError):
-            _check_tensors(torch, given)
+            check_tensors(torch, given._asdict())
             raise
 
     def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
@@ -57,7 +57,7 @@ class TorchCalls(Calls):
         return out
 
     def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
-        _check_tensors(torch, given)
+        check_tensors(torch, given._asdict())
         if torch.cuda.is_current_stream_capturing():
             raise not_ready()
         seen = Arguments(*(None if x is None else view_of_torch(x) for x in given))
@@ -70,15 +70,3 @@ class TorchCalls(Calls):
 def _tf32(torch: Any, a: Any) -> bool:
     """Whether torch itself would multiply such tensors in TF32."""
     return a.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest"
-
-
-def _check_tensors(torch: Any, given: Arguments) -> None:
-    """Raises TypeError for what is no dense tensor, ValueError where one lies elsewhere."""
-    for name, x in given._asdict().items():
-        if x is None:
-            continue
-        if not isinstance(x, torch.Tensor) or x.layout is not torch.strided:
-            what = f"a tensor of layout {x.layout}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
-            raise TypeError(f"{name} is {what}; a is a tensor on a GPU, and the others are dense tensors there too")
-        if x.device != given.a.device:
-            raise ValueError(f"{name} lies on {x.device}, a on {given.a.device}: move them to one GPU first")

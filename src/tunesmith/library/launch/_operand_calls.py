@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from threading import RLock
@@ -14,11 +14,10 @@ from tunesmith.library.arrays._libraries import (
     NumPyArrays,
     TorchArrays,
     as_tensor,
+    check_tensors,
     common_gpu,
     host_array,
-    no_gradient,
-    on_gpu,
-    torch_of,
+    torch_if_there,
     view_of_numpy,
     view_of_torch,
     view_on_gpu,
@@ -103,24 +102,18 @@ class OperandCalls:
 
     def launch(self, asked: Request, stream: Any) -> Any:
         """The outputs: one, or several by name. See `Library.launch`."""
-        first: Any = next(iter(asked.arrays.values()), None)
-        torch = torch_of(first)
-        if torch is not None and first.is_cuda:
-            if stream is not None:
-                raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
-            return self._on_gpu(TorchArrays(torch, first.device), asked, stream)
-        if first is not None and on_gpu(first):
-            return self._on_gpu(None, asked, stream)
-        if stream is not None:
-            raise ValueError("the arrays lie on the host; a stream goes with memory of a GPU")
-        return self._on_host(torch, asked)
+        beside = next(iter(asked.arrays), "the output")
+        first: Any = asked.arrays.get(beside)
+        torch, there = torch_if_there(first, beside, stream)
+        if not there:
+            return self._on_host(torch, asked, beside)
+        return self._on_gpu(None if torch is None else TorchArrays(torch, first.device), asked, beside, stream)
 
     def clear(self) -> None:
         """Forget everything: what it was made for is closed."""
         self._known.clear()
 
-    def _on_host(self, torch: Any, asked: Request) -> Any:
-        beside = next(iter(asked.arrays), "")
+    def _on_host(self, torch: Any, asked: Request, beside: str) -> Any:
         arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
         with self._lock:
             launcher = self._launcher_of("")
@@ -132,14 +125,15 @@ class OperandCalls:
         shown = made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
         return known.results({**asked.arrays, **shown})
 
-    def _on_gpu(self, arrays: TorchArrays | None, asked: Request, stream: Any) -> Any:
+    def _on_gpu(self, arrays: TorchArrays | None, asked: Request, beside: str, stream: Any) -> Any:
         """Torch's tensors, which make more of their kind, or without `arrays` those of any other library."""
         given = asked.arrays
         if arrays:
-            views = {name: _view_of_torch(arrays, x, name) for name, x in given.items()}
+            check_tensors(arrays.torch, given)
+            views = {name: view_of_torch(x) for name, x in given.items()}
             handle = current_handle(arrays.torch)(arrays.device.index or 0)
         else:
-            beside, handle = next(iter(given)), handle_for(given.values(), stream)
+            handle = handle_for(given.values(), stream)
             views = {name: view_on_gpu(x, name, handle, beside) for name, x in given.items()}
         with self._lock:
             launcher = self._launcher_of(common_gpu(views.values()))
@@ -190,7 +184,14 @@ class OperandCalls:
         problem = Problem(asked.type, sizes, operation.leading_from(asked.type, sizes, strides), asked.scalars)
         operands = {operand.name: operand for operand in operation.operands(problem)}
         unread = [name for name in door_of(asked.type).unread(problem) if name not in views]
-        _check_operands(problem, operands, views, unread)
+        if unknown := [name for name in views if name not in operands]:
+            raise TypeError(f"{problem.type.name} has no operand {unknown[0]!r}; there are {', '.join(operands)}")
+        for name, operand in operands.items():
+            if name in views:
+                _check(operand, views[name], problem)
+            elif operand.role != "out" and name not in unread:
+                shape = "x".join(map(str, operand.shape))
+                raise TypeError(f"{name} is missing: {problem.type.name} reads it ({operand.dtype}, {shape})")
         stand_ins = dict.fromkeys(unread, next(name for name, operand in operands.items() if operand.role != "in"))
         if all(view.on_host for view in views.values()):
             return Known(operands, launcher.ready(problem), stand_ins, None)
@@ -203,32 +204,8 @@ class OperandCalls:
         return Known(operands, ready, stand_ins, plan)
 
 
-def _view_of_torch(arrays: TorchArrays, x: Any, name: str) -> View:
-    torch = arrays.torch
-    if not isinstance(x, torch.Tensor) or x.layout is not torch.strided or x.device != arrays.device:
-        where = getattr(x, "device", type(x).__name__)
-        raise ValueError(f"{name} is no dense tensor on {arrays.device} ({where}): all operands lie on one GPU")
-    if x.requires_grad and torch.is_grad_enabled():
-        raise no_gradient()
-    return view_of_torch(x)
-
-
-def _check_operands(
-    problem: Problem, operands: Mapping[str, Operand], views: Views, unread: Collection[str] = ()
-) -> None:
-    """Raises TypeError for operands that are unknown or missing and for data types, ValueError for shapes, strides and
-    outputs that must not be written."""
-    if unknown := [name for name in views if name not in operands]:
-        raise TypeError(f"{problem.type.name} has no operand {unknown[0]!r}; there are {', '.join(operands)}")
-    for name, operand in operands.items():
-        if name in views:
-            _check(operand, views[name], problem)
-        elif operand.role != "out" and name not in unread:
-            shape = "x".join(map(str, operand.shape))
-            raise TypeError(f"{name} is missing: {problem.type.name} reads it ({operand.dtype}, {shape})")
-
-
 def _check(operand: Operand, view: View, problem: Problem) -> None:
+    """Raises TypeError for another data type, ValueError for shapes, strides, and outputs that must not be written."""
     name, steps = operand.name, tuple(stride * view.itemsize for stride in operand.strides)
     if view.dtype != operand.dtype or not view.native:
         other = "" if view.native else " in another byte order"
