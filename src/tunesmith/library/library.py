@@ -89,11 +89,9 @@ class Library:
         self._lock = threading.RLock()
         self._opened: Launcher | None = None
         self._gpus: dict[str, Launcher] = {}
-        warned: set[str] = set()
-        self._host = HostCalls(self._launcher_on, self._lock, launched, warned)
-        self._torch = TorchCalls(self._launcher_on, self._lock, launched, warned)
-        self._foreign = ForeignCalls(self._launcher_on, self._lock, launched, warned)
-        self._operands = OperandCalls(self._launcher_on, self._lock, launched)
+        shared = self._launcher_on, self._lock, launched
+        self._host, self._torch, self._foreign = HostCalls(*shared), TorchCalls(*shared), ForeignCalls(*shared)
+        self._operands = OperandCalls(*shared)
 
     @property
     def problem_types(self) -> tuple[ProblemType, ...]:

@@ -155,7 +155,7 @@ class Call:
 
     def transposed(self) -> Call:
         """D' = B' A' + C'."""
-        turned = {name: x.swapaxes(1, 2) for name, x in self.matrices.items()}
+        turned = {name: x.transposed() for name, x in self.matrices.items()}
         return self.with_matrices({**turned, "a": turned["b"], "b": turned["a"]})
 
     def with_matrices(self, x: Mapping[str, View]) -> Call:

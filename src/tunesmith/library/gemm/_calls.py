@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
 from tunesmith.library.arrays._libraries import Arrays, NumPyArrays, inverse
-from tunesmith.library.launch._launcher import Launched, Launcher
+from tunesmith.library.launch._launcher import Launcher
+from tunesmith.library.launch._remembered import RememberedCalls
 
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
@@ -18,9 +17,6 @@ from ._recipes import ROWS_FIRST, Addresses, Copied, Direct, Empty, Recipe, Unfu
 from ._request import GemmRequest
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
-
-REMEMBERED = 4096
-"""Layouts whose recipes are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +42,8 @@ class Known:
         return made if axes == ROWS_FIRST else self.arrays.permuted(made, inverse(order))
 
 
-class Calls(ABC):
-    """`launcher_of` opens a device by its selector; `launched`, if given, hears of every launch; `warned` has the names
-    of types that were said to be missing."""
-
-    def __init__(
-        self,
-        launcher_of: Callable[[str], Launcher],
-        lock: RLock,
-        launched: Callable[[Launched], None] | None,
-        warned: set[str],
-    ) -> None:
-        self._launcher_of, self._lock, self._launched, self._warned = launcher_of, lock, launched, warned
-        self._known: dict[Any, Known] = {}
+class Calls(RememberedCalls[Known], ABC):
+    """Calls of `matmul` by layout."""
 
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
         """activation(alpha scale_a scale_b a b + bias) + beta c, into `out` if there is one."""
@@ -89,19 +74,11 @@ class Calls(ABC):
     def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
         """The result, of arrays that overlap nowhere."""
 
-    def clear(self) -> None:
-        """Forget everything: what it was made for is closed."""
-        self._known.clear()
-
     def _keep(self, key: Any, selector: str, call: Call, arrays: Arrays | None = None, **more: Any) -> Known:
         """Find out what a layout comes to. Raises UserError where no logic serves it, or nothing runs."""
         launcher = self._launcher_of(selector)
-        found = recipe(launcher, call)
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        arrays = arrays or NumPyArrays(launcher.device.alignment)
-        known = self._known[key] = Known(found, launcher, arrays, call.request, call.shape, **more)
-        return known
+        found, arrays = recipe(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
+        return self._remember(key, Known(found, launcher, arrays, call.request, call.shape, **more))
 
     def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
         """The same call on copies, which the arrays' own library makes."""
@@ -120,8 +97,8 @@ class Calls(ABC):
         """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""
         if isinstance(recipe, Unfused):
             left, like = recipe.left, recipe.like.name
-            if like not in self._warned:
-                self._warned.add(like)
+            if like not in known.launcher.warned:
+                known.launcher.warned.add(like)
                 what = f"no logic is for {like}: after the product comes {left.epilogue}, in steps of their own"
                 warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=4)
             inner = given._replace(c=None, bias=None, out=None)

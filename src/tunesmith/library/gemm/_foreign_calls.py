@@ -6,7 +6,6 @@ from typing import Any, NoReturn
 
 from tunesmith.library.arrays._libraries import common_gpu, view_on_gpu
 from tunesmith.library.arrays._streams import follow, handle_for, not_ready
-from tunesmith.library.launch._launcher import ALIGNMENT
 from tunesmith.records import UserError
 
 from ._call import Arguments, Scalars, checked
@@ -31,10 +30,7 @@ class ForeignCalls(Calls):
         return given.out
 
     def _seen(self, torch: Any, given: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
-        layouts = (
-            None if x is None else (x.shape, x.strides, x.dtype, x.read_only, x.selector, x.address % ALIGNMENT)
-            for x in given
-        )
+        layouts = (None if x is None else (x.selector, x.layout) for x in given)
         return (tuple(layouts), scalars), tuple(x.address if x else 0 for x in given)
 
     def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tunesmith.library.arrays._libraries import Array, host_array, view_of_numpy
-from tunesmith.library.launch._launcher import ALIGNMENT
+from tunesmith.library.arrays._view import ALIGNMENT
 
 from ._call import Arguments, Scalars, checked, in_alpha
 from ._calls import Calls, Known

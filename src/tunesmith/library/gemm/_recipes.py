@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda import RepeatedPlan
-from tunesmith.library.arrays._view import NOT_YET, View
-from tunesmith.library.launch._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready, with_left_out
+from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
+from tunesmith.library.launch._launcher import WORKSPACE, Launched, Launcher, Ready, with_left_out
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 

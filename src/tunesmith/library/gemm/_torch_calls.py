@@ -6,8 +6,7 @@ from typing import Any
 
 from tunesmith.library.arrays._libraries import TorchArrays, check_tensors, no_gradient, view_of_torch
 from tunesmith.library.arrays._streams import current_handle, not_ready
-from tunesmith.library.arrays._view import selector
-from tunesmith.library.launch._launcher import ALIGNMENT
+from tunesmith.library.arrays._view import ALIGNMENT, selector
 
 from ._call import Arguments, Scalars, checked
 from ._calls import Calls, Known

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from threading import RLock
 from typing import Any
 
 from tunesmith.devices.cuda import RepeatedPlan
@@ -23,15 +22,13 @@ from tunesmith.library.arrays._libraries import (
     view_on_gpu,
 )
 from tunesmith.library.arrays._streams import current_handle, follow, handle_for, not_ready
-from tunesmith.library.arrays._view import NOT_YET, View
+from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.doors import door_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, ProblemType
 
-from ._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready
-
-REMEMBERED = 4096
-"""Layouts whose launches are kept."""
+from ._launcher import WORKSPACE, Launcher, Ready
+from ._remembered import RememberedCalls
 
 Views = Mapping[str, View]
 
@@ -71,61 +68,49 @@ class Known:
     plan: RepeatedPlan | None
 
     @property
-    def outputs(self) -> list[Operand]:
-        return [operand for operand in self.operands.values() if operand.role != "in"]
-
-    def addresses(self, views: Views, workspace: int) -> dict[str, int]:
-        named = {name: view.address for name, view in views.items()}
-        return {**named, **{name: named[other] for name, other in self.stand_ins.items()}, WORKSPACE: workspace}
+    def outputs(self) -> dict[str, Operand]:
+        return {name: operand for name, operand in self.operands.items() if operand.role != "in"}
 
     def made(self, arrays: Arrays, given: Mapping[str, Any]) -> dict[str, Any]:
         """Memory for the outputs that were not given."""
-        missing = [operand for operand in self.outputs if operand.name not in given]
-        stored = {out.name: arrays.empty((out.storage_elements,), out.dtype) for out in missing}
-        return {out.name: arrays.strided(stored[out.name], out.shape, out.strides) for out in missing}
-
-    def results(self, arrays: Mapping[str, Any]) -> Any:
-        """The output, or several by name."""
-        found = {operand.name: arrays[operand.name] for operand in self.outputs}
-        return next(iter(found.values())) if len(found) == 1 else found
+        return {
+            name: arrays.strided(arrays.empty((out.storage_elements,), out.dtype), out.shape, out.strides)
+            for name, out in self.outputs.items()
+            if name not in given
+        }
 
 
-class OperandCalls:
-    """Launches by layout. `launcher_of` opens a device by its selector, the library's own without one; `launched`, if
-    given, hears of every launch."""
-
-    def __init__(
-        self, launcher_of: Callable[[str], Launcher], lock: RLock, launched: Callable[[Launched], None] | None
-    ) -> None:
-        self._launcher_of, self._lock, self._launched = launcher_of, lock, launched
-        self._known: dict[Any, Known] = {}
+class OperandCalls(RememberedCalls[Known]):
+    """Launches by layout."""
 
     def launch(self, asked: Request, stream: Any) -> Any:
         """The outputs: one, or several by name. See `Library.launch`."""
         beside = next(iter(asked.arrays), "the output")
         first: Any = asked.arrays.get(beside)
         torch, there = torch_if_there(first, beside, stream)
-        if not there:
-            return self._on_host(torch, asked, beside)
-        return self._on_gpu(None if torch is None else TorchArrays(torch, first.device), asked, beside, stream)
-
-    def clear(self) -> None:
-        """Forget everything: what it was made for is closed."""
-        self._known.clear()
-
-    def _on_host(self, torch: Any, asked: Request, beside: str) -> Any:
-        arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
         with self._lock:
-            launcher = self._launcher_of("")
-            known = self._prepared(launcher, asked, {name: view_of_numpy(x) for name, x in arrays.items()})
-            made = known.made(NumPyArrays(launcher.device.alignment), arrays)
-            roles = {operand.name: operand.role for operand in known.outputs}
-            launcher.run(known.ready, {**arrays, **made}, roles, known.stand_ins)
-            self._tell(known)
-        shown = made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
-        return known.results({**asked.arrays, **shown})
+            if there:
+                arrays = None if torch is None else TorchArrays(torch, first.device)
+                known, made = self._on_gpu(arrays, asked, beside, stream)
+            else:
+                known, made = self._on_host(torch, asked, beside)
+            if self._launched:
+                self._launched(known.ready.launched)
+        found = {name: asked.arrays[name] if name in asked.arrays else made[name] for name in known.outputs}
+        return next(iter(found.values())) if len(found) == 1 else found
 
-    def _on_gpu(self, arrays: TorchArrays | None, asked: Request, beside: str, stream: Any) -> Any:
+    def _on_host(self, torch: Any, asked: Request, beside: str) -> tuple[Known, Mapping[str, Any]]:
+        arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
+        launcher = self._launcher_of("")
+        known = self._prepared(launcher, asked, {name: view_of_numpy(x) for name, x in arrays.items()})
+        made = known.made(NumPyArrays(launcher.device.alignment), arrays)
+        roles = {name: operand.role for name, operand in known.outputs.items()}
+        launcher.run(known.ready, {**arrays, **made}, roles, known.stand_ins)
+        return known, made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
+
+    def _on_gpu(
+        self, arrays: TorchArrays | None, asked: Request, beside: str, stream: Any
+    ) -> tuple[Known, Mapping[str, Any]]:
         """Torch's tensors, which make more of their kind, or without `arrays` those of any other library."""
         given = asked.arrays
         if arrays:
@@ -135,43 +120,38 @@ class OperandCalls:
         else:
             handle = handle_for(given.values(), stream)
             views = {name: view_on_gpu(x, name, handle, beside) for name, x in given.items()}
-        with self._lock:
-            launcher = self._launcher_of(common_gpu(views.values()))
-            with launcher.gpu.on(handle):
-                capturing = launcher.gpu.capturing()
-            known = self._prepared(launcher, asked, views, capturing)
-            missing = [operand.name for operand in known.outputs if operand.name not in views]
-            if missing and not arrays:
-                raise ValueError(f"give {missing[0]}: arrays like {beside} cannot be made here")
-            made = known.made(arrays, views) if arrays else {}
-            views.update({name: view_of_torch(x) for name, x in made.items()})
-            follow(launcher.gpu, views.values(), handle)
-            plan, own = known.ready.launched.plan, None
-            if capturing and arrays:
-                # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
-                own = arrays.empty((plan.workspace_bytes,), "uint8")
-            workspace = launcher.workspaces.of(handle, plan) if own is None else own.data_ptr()
-            assert known.plan
-            zeroed = own is None and plan.zeroed <= ZEROED_HEAD
-            known.plan.enqueue(handle, known.addresses(views, workspace), zeroed)
-            self._tell(known)
-        return known.results({**given, **made})
-
-    def _tell(self, known: Known) -> None:
-        if self._launched:
-            self._launched(known.ready.launched)
+        launcher = self._launcher_of(common_gpu(views.values()))
+        with launcher.gpu.on(handle):
+            capturing = launcher.gpu.capturing()
+        known = self._prepared(launcher, asked, views, capturing)
+        missing = [name for name in known.outputs if name not in views]
+        if missing and not arrays:
+            raise ValueError(f"give {missing[0]}: arrays like {beside} cannot be made here")
+        made = known.made(arrays, views) if arrays else {}
+        views.update({name: view_of_torch(x) for name, x in made.items()})
+        follow(launcher.gpu, views.values(), handle)
+        plan = known.ready.launched.plan
+        at = {name: view.address for name, view in views.items()}
+        at |= {name: at[other] for name, other in known.stand_ins.items()}
+        assert known.plan
+        if capturing and arrays:
+            # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
+            own = arrays.empty((plan.workspace_bytes,), "uint8")
+            known.plan.enqueue(handle, {**at, WORKSPACE: own.data_ptr()}, False)
+        else:
+            workspace = launcher.workspaces.of(handle, plan)
+            known.plan.enqueue(handle, {**at, WORKSPACE: workspace}, plan.zeroed <= ZEROED_HEAD)
+        return known, made
 
     def _prepared(self, launcher: Launcher, asked: Request, views: Views, capturing: bool = False) -> Known:
         """The launch for a layout. Overlaps depend on addresses, and are looked for at every call."""
-        layouts = ((name, x.dtype, x.shape, x.strides, x.address % ALIGNMENT, x.read_only) for name, x in views.items())
+        layouts = ((name, x.layout) for name, x in views.items())
         key = asked.type, launcher.device, asked.scalars, tuple(asked.sizes.items()), *layouts
         known = self._known.get(key)
         if known is None:
             if capturing:
                 raise not_ready()
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = self._known[key] = self._learn(launcher, asked, views)
+            known = self._remember(key, self._learn(launcher, asked, views))
         _check_overlaps(known, views)
         return known
 
