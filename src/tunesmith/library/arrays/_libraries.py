@@ -41,15 +41,9 @@ class NumPyArrays:
         """A view of one-dimensional storage; strides are in elements."""
         return spread(storage, shape, strides)
 
-    def expand(self, x: Array, shape: tuple[int, ...]) -> Array:
-        return np.broadcast_to(x, shape)
-
     def copy(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Aligned and in the machine's byte order, its axes from the slowest to the fastest in this order."""
         return np.array(x.transpose(axes), x.dtype.newbyteorder("="), order="C").transpose(inverse(axes))
-
-    def permuted(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return x.transpose(axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +59,8 @@ class TorchArrays:
     def strided(self, storage: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         return storage.as_strided(shape, strides)
 
-    def expand(self, x: Any, shape: tuple[int, ...]) -> Any:
-        return x.expand(shape)
-
     def copy(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.permute(axes).clone(memory_format=self.torch.contiguous_format).permute(inverse(axes))
-
-    def permuted(self, x: Any, axes: tuple[int, ...]) -> Any:
-        return x.permute(axes)
 
 
 Arrays = NumPyArrays | TorchArrays

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tunesmith.library.arrays._view import View
-from tunesmith.problems.gemm import DATA_TYPES
+from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES
 
-from ._request import SCALED, GemmRequest, activation_named, added, data_types
+from ._request import SCALED, GemmRequest, added, data_types
 
 
 class Arguments(NamedTuple):
@@ -72,7 +72,9 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
         value = getattr(scalars, name)
         if DATA_TYPES[data].sums == "int32" and not float(value).is_integer():
             raise ValueError(f"{name} is {value}; of integers it is an integer")
-    activation, tf32 = activation_named(scalars.activation), tf32 and data == "s"
+    activation, tf32 = scalars.activation or "none", tf32 and data == "s"
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is {activation!r}; there are {', '.join(ACTIVATIONS)}")
     request = GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, scaled, tf32)
     out = seen.out or seen.a.like(request.result, shape)
     batch = shape[0] if len(shape) == 3 else 1

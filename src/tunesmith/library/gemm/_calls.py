@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from tunesmith.library.arrays._libraries import Arrays, NumPyArrays, inverse
+import numpy as np
+
+from tunesmith.library.arrays._libraries import Arrays, NumPyArrays
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.library.launch._remembered import RememberedCalls
 
@@ -39,7 +41,7 @@ class Known:
         """Memory for the result, its axes from the slowest to the fastest."""
         order = _last(axes, len(self.shape))
         made = self.arrays.empty([self.shape[axis] for axis in order], self.request.result)
-        return made if axes == ROWS_FIRST else self.arrays.permuted(made, inverse(order))
+        return made if axes == ROWS_FIRST else (self.arrays.torch or np).moveaxis(made, tuple(range(made.ndim)), order)
 
 
 class Calls(RememberedCalls[Known], ABC):
@@ -113,7 +115,7 @@ class Calls(RememberedCalls[Known], ABC):
 def _copy(known: Known, x: Any, axes: tuple[int, ...], once: bool) -> Any:
     """A copy of one matrix of the batch, or else of one for each matrix of the result; of a bias as it is."""
     if x.ndim > 1 and not (once and x.ndim == 2):
-        x = x[:1] if once else known.arrays.expand(x, (*known.shape[:-2], *x.shape[-2:]))
+        x = x[:1] if once else (known.arrays.torch or np).broadcast_to(x, (*known.shape[:-2], *x.shape[-2:]))
     return known.arrays.copy(x, _last(axes, x.ndim))
 
 

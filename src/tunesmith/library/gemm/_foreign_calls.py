@@ -42,11 +42,11 @@ class ForeignCalls(Calls):
         return self._keep(key, selector, call)
 
     def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> None:
-        launcher, plan = known.launcher, recipe.launched.plan
+        launcher, launched = known.launcher, recipe.ready.launched
         follow(launcher.gpu, (x for x in given if x), torch)
-        recipe.enqueue(torch, launcher.workspaces.of(torch, plan), at, at[-1])
+        recipe.enqueue(torch, launcher.workspaces.of(torch, launched.plan), at, at[-1])
         if self._launched:
-            self._launched(recipe.launched)
+            self._launched(launched)
 
     def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> NoReturn:
         if recipe is OVER_AN_OPERAND:

@@ -48,7 +48,7 @@ class HostCalls(Calls):
             part = arrays if recipe.launches == 1 else {name: _matrix(x, index) for name, x in arrays.items()}
             known.launcher.run(recipe.ready, part, ROLES, STAND_INS[c is None])
             if self._launched:
-                self._launched(recipe.launched)
+                self._launched(recipe.ready.launched)
         return out
 
 

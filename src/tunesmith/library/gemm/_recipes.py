@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
-from tunesmith.library.launch._launcher import WORKSPACE, Launched, Launcher, Ready, with_left_out
+from tunesmith.library.launch._launcher import WORKSPACE, Launcher, Ready, with_left_out
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
@@ -29,7 +29,6 @@ class Direct:
     on the host there is no plan.
     """
 
-    launched: Launched
     ready: Ready
     plan: RepeatedPlan | None
     swapped: bool
@@ -39,17 +38,13 @@ class Direct:
     writes: int
     one: int
 
-    @property
-    def workspace_bytes(self) -> int:
-        return self.launched.plan.workspace_bytes
-
     def enqueue(self, stream: int, workspace: int, at: Addresses, out: int, on_zeros: bool = True) -> None:
         """Start it on a GPU, with the result at `out`; returns at once. Raises LaunchError.
 
         `on_zeros` says that the workspace is one of `Workspaces`, whose head is zeroed.
         """
         named = operands(at, out, self.swapped, workspace, self.one)
-        self.plan.enqueue(stream, named, on_zeros and self.launched.plan.zeroed <= ZEROED_HEAD)  # type: ignore[union-attr]
+        self.plan.enqueue(stream, named, on_zeros and self.ready.launched.plan.zeroed <= ZEROED_HEAD)  # type: ignore[union-attr]
         if self.launches > 1:
             self._enqueue_others(stream, named)
 
@@ -178,7 +173,6 @@ def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> D
         first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, one)
         plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
     return Direct(
-        launched=ready.launched,
         ready=ready,
         plan=plan,
         swapped=match.swapped,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, Gemm, gemm_type, is_interleaved
+from tunesmith.problems.gemm import DATA_TYPES, Gemm, gemm_type, is_interleaved
 from tunesmith.records import Problem, ProblemType
 
 SCALED = ("f8", "b8")
@@ -114,14 +114,6 @@ def data_types(given: tuple[tuple[str, str], ...], asked: str) -> tuple[str, str
         what = f"of {known.dtype} operands the result, with all that is added to it, is {options}"
         raise TypeError(f"{what}: {typed}{asked_for}")
     return LETTERS[known.dtype], chosen
-
-
-def activation_named(given: str | None) -> str:
-    """One of ACTIVATIONS; None is "none". Raises ValueError."""
-    name = given or "none"
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation is {given!r}; there are {', '.join(ACTIVATIONS)}")
-    return name
 
 
 def added(c: object, residual: object, beta: float) -> float:

@@ -42,17 +42,17 @@ class TorchCalls(Calls):
         if out is None:
             out = torch.empty_like(known.like, memory_format=torch.contiguous_format)
             written = out.data_ptr()
-        stream, size = current_handle(torch)(known.ordinal), recipe.workspace_bytes
-        if not size:
+        stream, launched = current_handle(torch)(known.ordinal), recipe.ready.launched
+        if not (size := launched.plan.workspace_bytes):
             recipe.enqueue(stream, 0, at, written)
         elif torch.cuda.is_current_stream_capturing():
             # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
             kept = torch.empty(size, dtype=torch.uint8, device=out.device)
             recipe.enqueue(stream, kept.data_ptr(), at, written, on_zeros=False)
         else:
-            recipe.enqueue(stream, known.launcher.workspaces.of(stream, recipe.launched.plan), at, written)
+            recipe.enqueue(stream, known.launcher.workspaces.of(stream, launched.plan), at, written)
         if self._launched:
-            self._launched(recipe.launched)
+            self._launched(launched)
         return out
 
     def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:

@@ -16,10 +16,10 @@ from tunesmith.library.arrays._streams import Stream
 from tunesmith.library.launch._memory import Pool, lent
 from tunesmith.library.launch._programs import Programs
 from tunesmith.problems.random import RandomFill, random_type, scalars_for
-from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
+from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Rejection, Step, Write
 
 from ._buffers import Buffer
-from ._devices import compiled, family_on, programs_of, refuse
+from ._devices import cannot_run, family_on, programs_of
 from ._position import Position
 from ._settings import Settings, Shapes
 
@@ -151,15 +151,18 @@ class Runner:
             distribution, seed=settings.seed, mean=request.mean, stddev=request.stddev, lam=request.lam
         )
         problem = Problem(kind, (1, settings.dimensions)[: len(kind.indices)], (), scalars)
-        programs = compiled(self._programs, self.device, self._kernel, config, kind)
+        refusal = next(self._kernel.rejections(config, kind, target), None)
+        compiled = refusal or self._programs.compiled(self.device, self._kernel, config, kind)
+        if isinstance(compiled, Rejection):
+            raise cannot_run(kind, target, compiled)
         plan = self._kernel.plan(config, problem, target)
         tables = tuple(step for step in plan.setup if isinstance(step, Write))
         (launch,) = (step for step in plan.steps if isinstance(step, Launch))
         fill = RandomFill.of(problem)
         words, itemsize = settings.words_of(fill.width), np.dtype(fill.dtype).itemsize
         return _Planned(
-            request, problem, config, programs, plan.workspace_bytes, tables, launch, shape, words, fill.width.values,
-            itemsize,
+            request, problem, config, compiled.programs, plan.workspace_bytes, tables, launch, shape, words,
+            fill.width.values, itemsize,
         )  # fmt: skip
 
     def _wait_for_others(self, buffer: Buffer, stream: Stream | None) -> None:
@@ -242,9 +245,8 @@ class Runner:
                 self.device.synchronize()
             return
         problem = replace(planned.problem, sizes=(count, *planned.problem.sizes[1:]))
-        refuse(
-            self._kernel.rejections_for(planned.config, problem, self.device.target), problem.type, self.device.target
-        )
+        if reason := next(self._kernel.rejections_for(planned.config, problem, self.device.target), None):
+            raise cannot_run(problem.type, self.device.target, reason)
         with lent(self.device, self._pool, {"Out": buffer.array}, {"Out": "out"}) as buffers:
             self._enqueue(planned, begin, count, buffers["Out"])
         self._programs.keep_new(self.device)
