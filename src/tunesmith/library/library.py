@@ -87,8 +87,7 @@ class Library:
         no_two_alike(logics)
         self._all, self._asked, self._left_out = logics, device, left_out
         self._lock = threading.RLock()
-        self._opened: Launcher | None = None
-        self._gpus: dict[str, Launcher] = {}
+        self._launchers: dict[str, Launcher] = {}
         shared = self._launcher_on, self._lock, launched
         self._host, self._torch, self._foreign = HostCalls(*shared), TorchCalls(*shared), ForeignCalls(*shared)
         self._operands = OperandCalls(*shared)
@@ -96,16 +95,16 @@ class Library:
     @property
     def problem_types(self) -> tuple[ProblemType, ...]:
         """What it can compute, by the logic files that are used on this machine's device."""
-        return tuple(self._launcher.logics)
+        return tuple(self._launcher_on("").logics)
 
     @property
     def target(self) -> Target:
         """The device that is used."""
-        return self._launcher.device.target
+        return self._launcher_on("").device.target
 
     def measured_sizes(self, problem_type: ProblemType) -> tuple[tuple[int, ...], ...]:
         """The sizes that a type's logic has times of, those with natural leading dimensions; KeyError for no type."""
-        rows = self._launcher.logics[problem_type].document.rows
+        rows = self._launcher_on("").logics[problem_type].document.rows
         return tuple(row.sizes for row in rows if not row.leading)
 
     def select(self, *sizes: int, problem_type: str = "") -> Choice:
@@ -116,7 +115,7 @@ class Library:
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
         for sizes or a type that do not fit, UserError when nothing is legal there.
         """
-        launcher = self._launcher
+        launcher = self._launcher_on("")
         kind = _named((*launcher.logics, *(launcher.sunk if problem_type else ())), problem_type, self._left_out)
         if why := launcher.sunk.get(kind):
             raise why
@@ -209,15 +208,13 @@ class Library:
     def close(self) -> None:
         """Give programs and memory back, and the device if it was opened here."""
         with self._lock:
-            launchers = {*self._gpus.values(), *([self._opened] if self._opened else [])}
             for calls in (self._host, self._torch, self._foreign, self._operands):
                 calls.clear()
-            for launcher in launchers:
+            for launcher in set(self._launchers.values()):
                 launcher.close()
                 if not isinstance(self._asked, Device):
                     launcher.device.close()
-            self._gpus.clear()
-            self._opened = None
+            self._launchers.clear()
 
     def __enter__(self) -> Library:
         return self
@@ -228,30 +225,25 @@ class Library:
     def _launcher_on(self, selector: str) -> Launcher:
         """The library's own device without a selector, else the GPU that arrays lie on, opened if need be. Raises
         UserError where another one was asked for."""
-        if not selector:
-            return self._launcher
-        if selector not in self._gpus:
-            self._gpus[selector] = self._opened_gpu(selector)
-        return self._gpus[selector]
+        with self._lock:
+            if selector not in self._launchers:
+                opened = (
+                    self._opened_gpu(selector) if selector else self._launcher_for(*open_for(self._all, self._asked))
+                )
+                self._launchers[selector] = opened
+            return self._launchers[selector]
 
     def _opened_gpu(self, selector: str) -> Launcher:
-        if self._asked is None and not (self._opened and self._opened.device.target.selector == selector):
+        own = self._launchers.get("")
+        if self._asked is None and not (own and own.device.target.selector == selector):
             return self._launcher_for(*open_gpu(self._all, selector))
-        with nullcontext() if self._opened or isinstance(self._asked, Device) else context_kept():
-            launcher = self._launcher
+        with nullcontext() if own or isinstance(self._asked, Device) else context_kept():
+            launcher = self._launcher_on("")
         target = launcher.device.target
         if not isinstance(launcher.device, CudaDevice) or target.selector != selector:
             what = f"the tensors lie on {selector}, the library works on {target.selector} ({target.name})"
             raise UserError("matmul", what, f"load it with device={selector!r}, or without a device")
         return launcher
-
-    @property
-    def _launcher(self) -> Launcher:
-        """The library's own device, opened if need be."""
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._launcher_for(*open_for(self._all, self._asked))
-            return self._opened
 
     def _launcher_for(self, device: Device, used: Iterable[tuple[Path, Logic]]) -> Launcher:
         logics = {logic.document.problem_type: (file, logic) for file, logic in used}

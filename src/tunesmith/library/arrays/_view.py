@@ -72,8 +72,11 @@ class View:
     @property
     def contiguous(self) -> bool:
         """Whether elements follow one another as in C."""
-        natural = natural_strides(self.shape, self.itemsize)
-        axes = zip(self.shape, self.strides, natural, strict=True)
+        return self.has_strides(natural_strides(self.shape, self.itemsize))
+
+    def has_strides(self, steps: tuple[int, ...]) -> bool:
+        """Whether elements lie as by strides of so many bytes; that of an axis with one element does not matter."""
+        axes = zip(self.shape, self.strides, steps, strict=True)
         return 0 in self.shape or all(extent == 1 or stride == step for extent, stride, step in axes)
 
     def overlaps(self, other: View) -> bool:

@@ -65,8 +65,11 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
         raise ValueError("out must not be written; give a writeable array")
     typed = {name: getattr(seen, name) for name in ("a", "b", "c", "bias", "out")}
     data, dest = data_types(tuple((name, x.dtype) for name, x in typed.items() if x is not None), scalars.dest)
-    scaled = _has_scales(seen)
-    if scaled and data not in SCALED:
+    scales = {name: scale for name in ("scale_a", "scale_b") if (scale := getattr(seen, name)) is not None}
+    for name, scale in scales.items():
+        if scale.count != 1 or scale.dtype != "float32":
+            raise ValueError(f"{name} is {scale.dtype} of shape {scale.shape}; it is one float32")
+    if scales and data not in SCALED:
         raise TypeError(f"scales are for float8 operands, a is {seen.a.dtype}; give alpha")
     for name in ("alpha", "beta"):
         value = getattr(scalars, name)
@@ -75,7 +78,7 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
     activation, tf32 = scalars.activation or "none", tf32 and data == "s"
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation is {activation!r}; there are {', '.join(ACTIVATIONS)}")
-    request = GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, scaled, tf32)
+    request = GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, bool(scales), tf32)
     out = seen.out or seen.a.like(request.result, shape)
     batch = shape[0] if len(shape) == 3 else 1
     matrices = {"a": seen.a, "b": seen.b, "out": out, **({} if seen.c is None else {"c": seen.c})}
@@ -85,14 +88,6 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
     return Call(
         **batches, alpha=float(scalars.alpha), beta=float(scalars.beta), request=request, shape=shape, extra=given
     )
-
-
-def _has_scales(seen: Arguments) -> bool:
-    scales = {name: scale for name in ("scale_a", "scale_b") if (scale := getattr(seen, name)) is not None}
-    for name, scale in scales.items():
-        if scale.count != 1 or scale.dtype != "float32":
-            raise ValueError(f"{name} is {scale.dtype} of shape {scale.shape}; it is one float32")
-    return bool(scales)
 
 
 def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,11 +14,6 @@ from ._call import Arguments
 from ._request import GemmRequest
 
 
-def _relu(x: Array) -> Array:
-    relu: Array = np.maximum(x, 0, out=x)
-    return relu
-
-
 def _gelu(x: Array) -> Array:
     from scipy.special import erf
 
@@ -32,7 +27,9 @@ def _silu(x: Array) -> Array:
     return silu
 
 
-ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = MappingProxyType({"relu": _relu, "gelu": _gelu, "silu": _silu})
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
+    {"relu": lambda x: np.maximum(x, 0, out=x), "gelu": _gelu, "silu": _silu}
+)
 """By NumPy; torch has functions of the same names."""
 
 

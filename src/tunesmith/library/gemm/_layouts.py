@@ -57,13 +57,10 @@ def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch |
     whose choice ran nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
     """
     for request in call.request.attempts:
-        found = list(_matches(call.only(request), logics))
-        least = min((match.cost for match in found), default=None)
-        level = [match for match in found if match.cost == least]
-        if len(level) > 1:
+        if found := list(_matches(call.only(request), logics)):
+            least = min(match.cost for match in found)
+            level = [match for match in found if match.cost == least]
             return min(level, key=lambda match: (_distance(call, match, logics), not match.swapped))
-        if level:
-            return level[0]
     return None
 
 

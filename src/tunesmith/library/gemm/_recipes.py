@@ -134,21 +134,16 @@ def recipe(launcher: Launcher, given: Call) -> Recipe:
 
 
 def _approach(launcher: Launcher, call: Call) -> tuple[LayoutMatch, Call, list[str]]:
-    """The best match, what it launches for at once, and the arguments that do not fit."""
-    match = _match(launcher, call)
-    part = call.first() if match.one_by_one else call
-    return match, part, misfits(part.only(match.done), match.type, match.swapped)
-
-
-def _match(launcher: Launcher, call: Call) -> LayoutMatch:
-    """On a GPU no batch is interleaved for the sake of a type that wants it so."""
+    """The best match, what it launches for at once, and the arguments that do not fit. On a GPU no batch is interleaved
+    for the sake of a type that wants it so."""
     logics = launcher.logics
     match = best_match(call, logics)
     if match and match.copied and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
     if match is None:
         raise _unserved(call.request, launcher)
-    return match
+    part = call.first() if match.one_by_one else call
+    return match, part, misfits(part.only(match.done), match.type, match.swapped)
 
 
 def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> Direct | None:

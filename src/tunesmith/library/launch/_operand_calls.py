@@ -193,8 +193,7 @@ def _check(operand: Operand, view: View, problem: Problem) -> None:
     if view.shape != operand.shape:
         sizes = ", ".join(f"{index}={size}" for index, size in zip(problem.type.indices, problem.sizes, strict=True))
         raise ValueError(f"{name} has shape {view.shape}; {problem.type.name} of {sizes} asks for {operand.shape}")
-    axes = zip(view.shape, view.strides, steps, strict=True)
-    if view.count and any(extent > 1 and stride != step for extent, stride, step in axes):
+    if not view.has_strides(steps):
         what = f"{name} has strides {view.strides} in bytes, {problem.type.name} takes {steps}"
         raise ValueError(f"{what}: give a contiguous copy")
     if view.address % view.itemsize:
