@@ -123,10 +123,11 @@ def torch_if_there(given: Any, name: str, stream: Any) -> tuple[Any, bool]:
     Raises ValueError for a stream that does not go with it."""
     torch = torch_of(given)
     there = on_gpu(given) if torch is None else given.is_cuda
-    if stream is not None and not there:
-        raise ValueError(f"{name} lies on the host; a stream goes with memory of a GPU")
-    if stream is not None and torch is not None:
-        raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
+    if stream is not None:
+        if not there:
+            raise ValueError(f"{name} lies on the host; a stream goes with memory of a GPU")
+        if torch is not None:
+            raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
     return torch, there
 
 
@@ -167,9 +168,9 @@ def on_gpu(given: Any) -> bool:
 
 
 def host_array(given: Any, name: str, beside: str) -> Any:
-    """What lies on the host, as NumPy takes it: its memory where it has some; None stays None. Raises ValueError for
-    what lies on a GPU (`beside` names another that does not), UserError for a tensor that autograd follows."""
-    if given is None or isinstance(given, np.ndarray):
+    """What lies on the host, as NumPy takes it: its memory where it has some. Raises ValueError for what lies on a
+    GPU (`beside` names another that does not), UserError for a tensor that autograd follows."""
+    if isinstance(given, np.ndarray):
         return given
     if torch := torch_of(given):
         if not given.is_cpu:

@@ -56,8 +56,10 @@ def on_host(given: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]:
     """Arguments as NumPy's arrays, and scales, which lie in the host's memory too, in alpha. Raises ValueError."""
     if isinstance(given.out, (list, tuple)):
         raise ValueError("out must be an array that may be written")
-    given = Arguments(*(host_array(x, name, "a") for name, x in zip(given._fields, given, strict=True)))
-    for name in ("scale_a", "scale_b"):
+    given = Arguments(
+        *[x if x is None else host_array(x, name, "a") for name, x in zip(given._fields, given, strict=True)]
+    )
+    for name in ("scale_a", "scale_b") if given.scale_a is not None or given.scale_b is not None else ():
         if (scale := getattr(given, name)) is not None:
             if scale.size != 1:
                 raise ValueError(f"{name} has shape {scale.shape}; it is one number")
