@@ -188,7 +188,9 @@ def test_torch_tensors_go_on_torchs_current_stream_in_their_memory(rig):
     assert [entry for entry in rig.device.log if entry[0] == "wait"] == []
     with pytest.raises(ValueError, match="current stream"):
         lib.launch(NN, A=a, B=b, stream=3)
-    with pytest.raises(ValueError, match="B is no dense tensor on cpu"):
+    with pytest.raises(ValueError, match="B lies on meta, A on cpu"):
+        lib.launch(NN, A=a, B=b.to("meta"))
+    with pytest.raises(TypeError, match="B is a ndarray; A is a tensor"):
         lib.launch(NN, A=a, B=b.numpy())
     lib.close()
 

@@ -37,14 +37,17 @@ def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, Logics
     was asked for runs the language of none.
     """
     device = asked if isinstance(asked, Device) else open_device(asked or _first_here(logics))
-    every = [(file, logic) for file, logic in logics if _languages(logic) <= _spoken(device.target)]
+    every = [(file, logic) for file, logic in logics if _languages(logic) <= set(APIS[device.target.api].languages)]
     if not every:
         if device is not asked:
             device.close()
         raise _speechless(logics, device.target)
     own = [(file, logic) for file, logic in every if _made_on(logic.document.origin, device.target)]
     for _, logic in own:
-        _say_if_another_driver(logic.document.origin, device.target)
+        made, here = logic.document.origin.driver, device.target.driver
+        if made != here:
+            what = f"the logic was made with driver {made!r}, here is {here!r}; others may be faster now"
+            warnings.warn(what, stacklevel=2)
     return device, own or every
 
 
@@ -74,10 +77,6 @@ def _languages(logic: Logic) -> set[str]:
     return {KERNELS[named.solution.kernel].language for named in logic.document.solutions}
 
 
-def _spoken(target: Target) -> set[str]:
-    return set(APIS[target.api].languages)
-
-
 def _speechless(logics: Logics, target: Target) -> UserError:
     written = " and ".join(sorted(set().union(*(_languages(logic) for _, logic in logics))))
     runs = " and ".join(APIS[target.api].languages)
@@ -93,12 +92,10 @@ def _first_here(logics: Logics) -> Target:
             if one.target and one.usable and one.target.name == name:
                 return one.target
     made_on = ", ".join(f"{name} ({api})" for api, name in origins)
-    here = ", ".join(_said(one) for ones in found.values() for one in ones)
-    raise DeviceAbsentError(
-        str(logics[0][0]),
-        f"was made on {made_on}; here: {here or 'nothing'}",
-        "tune on this machine, or name a device to use all the same: load(..., device=...)",
-    )
+    every = [one for ones in found.values() for one in ones]
+    here = ", ".join(f"{one.name}: {one.problem}" if one.problem else one.name for one in every)
+    remedy = "tune on this machine, or name a device to use all the same: load(..., device=...)"
+    raise DeviceAbsentError(str(logics[0][0]), f"was made on {made_on}; here: {here or 'nothing'}", remedy)
 
 
 def _found(api: str) -> tuple[Found, ...]:
@@ -108,17 +105,5 @@ def _found(api: str) -> tuple[Found, ...]:
         return (Found(api, problem=f"cannot be used ({error.args[0]})"),)
 
 
-def _said(found: Found) -> str:
-    return f"{found.name}: {found.problem}" if found.problem else found.name
-
-
 def _made_on(origin: Origin, target: Target) -> bool:
     return (origin.api, origin.device) == (target.api, target.name)
-
-
-def _say_if_another_driver(origin: Origin, target: Target) -> None:
-    if origin.driver != target.driver:
-        warnings.warn(
-            f"the logic was made with driver {origin.driver!r}, here is {target.driver!r}; others may be faster now",
-            stacklevel=2,
-        )

@@ -17,12 +17,11 @@ from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
-from .arrays._libraries import as_tensor, on_gpu, torch_of
+from .arrays._libraries import as_tensor, dtype_name, torch_if_there
 from .doors import door_of
-from .gemm._call import arguments
+from .gemm._call import Arguments, Scalars, settled
 from .gemm._foreign_calls import ForeignCalls
-from .gemm._host_calls import HostCalls
-from .gemm._request import WarnOnce
+from .gemm._host_calls import HostCalls, on_host
 from .gemm._torch_calls import TorchCalls
 from .launch._launcher import Launched, Launcher, with_left_out
 from .launch._operand_calls import OperandCalls, Request
@@ -88,27 +87,24 @@ class Library:
         no_two_alike(logics)
         self._all, self._asked, self._left_out = logics, device, left_out
         self._lock = threading.RLock()
-        self._opened: Launcher | None = None
-        self._gpus: dict[str, Launcher] = {}
-        warn = WarnOnce()
-        self._host = HostCalls(self._launcher_on, self._lock, launched, warn)
-        self._torch = TorchCalls(self._gpu, self._lock, launched, warn)
-        self._foreign = ForeignCalls(self._gpu, self._lock, launched, warn)
-        self._operands = OperandCalls(self._launcher_on, self._lock, launched)
+        self._launchers: dict[str, Launcher] = {}
+        shared = self._launcher_on, self._lock, launched
+        self._host, self._torch, self._foreign = HostCalls(*shared), TorchCalls(*shared), ForeignCalls(*shared)
+        self._operands = OperandCalls(*shared)
 
     @property
     def problem_types(self) -> tuple[ProblemType, ...]:
         """What it can compute, by the logic files that are used on this machine's device."""
-        return tuple(self._launcher.logics)
+        return tuple(self._launcher_on("").logics)
 
     @property
     def target(self) -> Target:
         """The device that is used."""
-        return self._launcher.device.target
+        return self._launcher_on("").device.target
 
     def measured_sizes(self, problem_type: ProblemType) -> tuple[tuple[int, ...], ...]:
         """The sizes that a type's logic has times of, those with natural leading dimensions; KeyError for no type."""
-        rows = self._launcher.logics[problem_type].document.rows
+        rows = self._launcher_on("").logics[problem_type].document.rows
         return tuple(row.sizes for row in rows if not row.leading)
 
     def select(self, *sizes: int, problem_type: str = "") -> Choice:
@@ -119,7 +115,7 @@ class Library:
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
         for sizes or a type that do not fit, UserError when nothing is legal there.
         """
-        launcher = self._launcher
+        launcher = self._launcher_on("")
         kind = _named((*launcher.logics, *(launcher.sunk if problem_type else ())), problem_type, self._left_out)
         if why := launcher.sunk.get(kind):
             raise why
@@ -158,10 +154,10 @@ class Library:
         `__dlpack__`, which makes none. On a GPU nothing waits: torch tensors go on torch's current stream, others on
         `stream`.
 
-        Raises TypeError for operands, scalars or sizes that are missing or unknown and for data types, ValueError for
-        shapes, strides, devices, types without a logic, and outputs that must not be written or share memory with
-        another operand, UserError where the type's logic cannot be used or nothing runs, and `devices.LaunchError` when
-        the device fails.
+        Raises TypeError for operands, scalars or sizes that are missing or unknown, for data types, and for what is no
+        tensor beside torch's on a GPU, ValueError for shapes, strides, devices, types without a logic, and outputs that
+        must not be written or share memory with another operand, UserError where the type's logic cannot be used or
+        nothing runs, and `devices.LaunchError` when the device fails.
         """
         kind = _named({logic.document.problem_type for _, logic in self._all}, problem_type, self._left_out)
         request = Request.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
@@ -199,17 +195,12 @@ class Library:
         ValueError as NumPy does, UserError where no logic serves the data type, and `devices.LaunchError` when the
         device fails.
         """
-        torch = torch_of(a)
-        call = arguments(a, b, out, bias, activation, residual, alpha, beta, c, scale_a, scale_b, out_dtype)
-        if torch is not None and a.is_cuda:
-            if stream is not None:
-                raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
-            return self._torch.matmul(torch, *call)
-        if on_gpu(a):
-            return self._foreign.matmul(stream, *call)
-        if stream is not None:
-            raise ValueError("a lies on the host; a stream goes with memory of a GPU")
-        made = self._host.matmul(None, *call)
+        torch, there = torch_if_there(a, "a", stream)
+        scalars = Scalars(activation, alpha, beta, "" if out_dtype is None else dtype_name(out_dtype))
+        call = settled(Arguments(a, b, c, bias, scale_a, scale_b, out), scalars, residual)
+        if there:
+            return self._foreign.matmul(stream, *call) if torch is None else self._torch.matmul(torch, *call)
+        made = self._host.matmul(None, *on_host(*call))
         if out is not None:
             return out
         return made if torch is None else as_tensor(torch, made)
@@ -217,15 +208,13 @@ class Library:
     def close(self) -> None:
         """Give programs and memory back, and the device if it was opened here."""
         with self._lock:
-            launchers = {*self._gpus.values(), *([self._opened] if self._opened else [])}
             for calls in (self._host, self._torch, self._foreign, self._operands):
                 calls.clear()
-            for launcher in launchers:
+            for launcher in set(self._launchers.values()):
                 launcher.close()
                 if not isinstance(self._asked, Device):
                     launcher.device.close()
-            self._gpus.clear()
-            self._opened = None
+            self._launchers.clear()
 
     def __enter__(self) -> Library:
         return self
@@ -234,33 +223,27 @@ class Library:
         self.close()
 
     def _launcher_on(self, selector: str) -> Launcher:
-        """The library's own device without a selector, else the GPU that arrays lie on."""
-        return self._gpu(selector) if selector else self._launcher
-
-    def _gpu(self, selector: str) -> Launcher:
-        """The GPU that tensors lie on, opened if need be. Raises UserError where another one was asked for."""
-        if selector not in self._gpus:
-            self._gpus[selector] = self._opened_gpu(selector)
-        return self._gpus[selector]
+        """The library's own device without a selector, else the GPU that arrays lie on, opened if need be. Raises
+        UserError where another one was asked for."""
+        with self._lock:
+            if selector not in self._launchers:
+                opened = (
+                    self._opened_gpu(selector) if selector else self._launcher_for(*open_for(self._all, self._asked))
+                )
+                self._launchers[selector] = opened
+            return self._launchers[selector]
 
     def _opened_gpu(self, selector: str) -> Launcher:
-        if self._asked is None and not (self._opened and self._opened.device.target.selector == selector):
+        own = self._launchers.get("")
+        if self._asked is None and not (own and own.device.target.selector == selector):
             return self._launcher_for(*open_gpu(self._all, selector))
-        with nullcontext() if self._opened or isinstance(self._asked, Device) else context_kept():
-            launcher = self._launcher
+        with nullcontext() if own or isinstance(self._asked, Device) else context_kept():
+            launcher = self._launcher_on("")
         target = launcher.device.target
         if not isinstance(launcher.device, CudaDevice) or target.selector != selector:
             what = f"the tensors lie on {selector}, the library works on {target.selector} ({target.name})"
             raise UserError("matmul", what, f"load it with device={selector!r}, or without a device")
         return launcher
-
-    @property
-    def _launcher(self) -> Launcher:
-        """The library's own device, opened if need be."""
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._launcher_for(*open_for(self._all, self._asked))
-            return self._opened
 
     def _launcher_for(self, device: Device, used: Iterable[tuple[Path, Logic]]) -> Launcher:
         logics = {logic.document.problem_type: (file, logic) for file, logic in used}

@@ -6,6 +6,7 @@ Source of the layouts and numbers: `dlpack.h` of DLPack 1.0 and "Python Specific
 from __future__ import annotations
 
 import ctypes
+from struct import Struct
 from typing import Any
 
 from ._view import View, natural_strides
@@ -35,30 +36,11 @@ DEFAULT_STREAM = 1
 """How a producer is told of the default stream: 0 would be ambiguous."""
 
 
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
+TENSOR = Struct("@PiiiBBHPPQ")
+"""`DLTensor`: data, device's kind and number, ndim, type's code, bits and lanes, shape, strides, byte offset."""
 
-
-class _Versioned(ctypes.Structure):
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
-    )
+VERSION = Struct("@IIPPQ")
+"""What lies before it in `DLManagedTensorVersioned`: major and minor, context, deleter, flags."""
 
 
 def imported(given: Any, name: str, stream: int, beside: str) -> View:
@@ -77,33 +59,27 @@ def imported(given: Any, name: str, stream: int, beside: str) -> View:
         capsule = given.__dlpack__(stream=waits_for, max_version=(1, 0))
     except TypeError:  # a producer from before DLPack 1.0
         capsule = given.__dlpack__(stream=waits_for)
-    tensor, read_only = _opened(capsule)
-    shape = tuple(tensor.shape[: tensor.ndim])
-    size = tensor.bits // 8
-    strides = (
-        tuple(step * size for step in tensor.strides[: tensor.ndim]) if tensor.strides else natural_strides(shape, size)
-    )
-    dtype = NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
-    return View(
-        dtype=dtype or f"DLPack's type {tensor.code} of {tensor.bits} bits",
-        itemsize=size,
-        shape=shape,
-        strides=strides,
-        address=(tensor.data or 0) + tensor.byte_offset,
-        read_only=read_only,
-        number=tensor.device_id,
-        owner=capsule,
-    )
+    address, flags = _opened(capsule)
+    data, _, number, ndim, code, bits, lanes, of_shape, of_strides, offset = _read(TENSOR, address)
+    numbers, size = Struct(f"@{ndim}q"), bits // 8
+    shape = _read(numbers, of_shape)
+    strides = tuple(step * size for step in _read(numbers, of_strides)) if of_strides else natural_strides(shape, size)
+    dtype = NAMES.get((code, bits)) if lanes == 1 else None
+    known = dtype or f"DLPack's type {code} of {bits} bits"
+    return View(known, size, shape, strides, data + offset, bool(flags & READ_ONLY), number=number, owner=capsule)
 
 
-def _opened(capsule: Any) -> tuple[_Tensor, bool]:
-    """What a capsule holds, and whether it must not be written."""
+def _read(layout: Struct, address: int) -> tuple[int, ...]:
+    return layout.unpack(ctypes.string_at(address, layout.size)) if layout.size else ()
+
+
+def _opened(capsule: Any) -> tuple[int, int]:
+    """Where a capsule has its tensor, and its flags."""
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     name: bytes = name_of(capsule)
     address = pointer_of(capsule, name)
     if name == b"dltensor_versioned":
-        versioned = _Versioned.from_address(address)
-        return versioned.tensor, bool(versioned.flags & READ_ONLY)
-    return _Tensor.from_address(address), False
+        return address + VERSION.size, _read(VERSION, address)[-1]
+    return address, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -41,15 +41,9 @@ class NumPyArrays:
         """A view of one-dimensional storage; strides are in elements."""
         return spread(storage, shape, strides)
 
-    def expand(self, x: Array, shape: tuple[int, ...]) -> Array:
-        return np.broadcast_to(x, shape)
-
     def copy(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Aligned and in the machine's byte order, its axes from the slowest to the fastest in this order."""
         return np.array(x.transpose(axes), x.dtype.newbyteorder("="), order="C").transpose(inverse(axes))
-
-    def permuted(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return x.transpose(axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +59,8 @@ class TorchArrays:
     def strided(self, storage: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         return storage.as_strided(shape, strides)
 
-    def expand(self, x: Any, shape: tuple[int, ...]) -> Any:
-        return x.expand(shape)
-
     def copy(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.permute(axes).clone(memory_format=self.torch.contiguous_format).permute(inverse(axes))
-
-    def permuted(self, x: Any, axes: tuple[int, ...]) -> Any:
-        return x.permute(axes)
 
 
 Arrays = NumPyArrays | TorchArrays
@@ -130,6 +118,37 @@ def common_gpu(views: Any) -> str:
     return str(found[0])
 
 
+def torch_if_there(given: Any, name: str, stream: Any) -> tuple[Any, bool]:
+    """torch, where `given` is a tensor of it, else None; and whether it lies on a GPU. torch is never loaded for this.
+    Raises ValueError for a stream that does not go with it."""
+    torch = torch_of(given)
+    there = on_gpu(given) if torch is None else given.is_cuda
+    if stream is not None:
+        if not there:
+            raise ValueError(f"{name} lies on the host; a stream goes with memory of a GPU")
+        if torch is not None:
+            raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
+    return torch, there
+
+
+def check_tensors(torch: Any, given: Mapping[str, Any]) -> None:
+    """Raises TypeError for what is no dense tensor, ValueError where one lies elsewhere than the first, UserError for
+    one that autograd follows. None is left out."""
+    beside, first = next(iter(given.items()))
+    for name, x in given.items():
+        if x is None:
+            continue
+        if not isinstance(x, torch.Tensor) or x.layout is not torch.strided:
+            what = f"a tensor of layout {x.layout}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+            raise TypeError(
+                f"{name} is {what}; {beside} is a tensor on a GPU, and the others are dense tensors there too"
+            )
+        if x.device != first.device:
+            raise ValueError(f"{name} lies on {x.device}, {beside} on {first.device}: move them to one GPU first")
+        if x.requires_grad and torch.is_grad_enabled():
+            raise no_gradient()
+
+
 # --- the host's memory ------------------------------------------------------------------------------------------------
 
 
@@ -149,9 +168,9 @@ def on_gpu(given: Any) -> bool:
 
 
 def host_array(given: Any, name: str, beside: str) -> Any:
-    """What lies on the host, as NumPy takes it: its memory where it has some; None stays None. Raises ValueError for
-    what lies on a GPU (`beside` names another that does not), UserError for a tensor that autograd follows."""
-    if given is None or isinstance(given, np.ndarray):
+    """What lies on the host, as NumPy takes it: its memory where it has some. Raises ValueError for what lies on a
+    GPU (`beside` names another that does not), UserError for a tensor that autograd follows."""
+    if isinstance(given, np.ndarray):
         return given
     if torch := torch_of(given):
         if not given.is_cpu:

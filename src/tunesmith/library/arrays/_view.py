@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+ALIGNMENT = 16
+"""Bytes to which the addresses of operands may have to be aligned: of tensor maps, and where a program was promised it.
+"""
+
 NOT_YET = 256
 """Stands for an address until there is one: aligned as it will be, and not null, so that tensor maps can be encoded."""
 
@@ -46,11 +50,18 @@ class View:
         return self.itemsize * self.count
 
     @property
+    def layout(self) -> tuple[Any, ...]:
+        """All that a launch depends on but for the address, of which it depends on the alignment alone."""
+        return self.dtype, self.native, self.shape, self.strides, self.address % ALIGNMENT, self.read_only
+
+    @property
     def selector(self) -> str:
         """The GPU's; nothing for the host's memory, and for an empty array, which may lie nowhere."""
         if self.on_host or not self.count:
             return ""
-        return selector(ordinal(self.address) if self.number is None else self.number)
+        from tunesmith.devices.cuda import ordinal_of
+
+        return selector(ordinal_of(self.address) if self.number is None else self.number)
 
     @property
     def span(self) -> int:
@@ -61,8 +72,11 @@ class View:
     @property
     def contiguous(self) -> bool:
         """Whether elements follow one another as in C."""
-        natural = natural_strides(self.shape, self.itemsize)
-        axes = zip(self.shape, self.strides, natural, strict=True)
+        return self.has_strides(natural_strides(self.shape, self.itemsize))
+
+    def has_strides(self, steps: tuple[int, ...]) -> bool:
+        """Whether elements lie as by strides of so many bytes; that of an axis with one element does not matter."""
+        axes = zip(self.shape, self.strides, steps, strict=True)
         return 0 in self.shape or all(extent == 1 or stride == step for extent, stride, step in axes)
 
     def overlaps(self, other: View) -> bool:
@@ -77,11 +91,10 @@ class View:
 
     # --- batches of matrices ------------------------------------------------------------------------------------------
 
-    def swapaxes(self, first: int, second: int) -> View:
-        order = list(range(len(self.shape)))
-        order[first], order[second] = second, first
-        shape, strides = (tuple(given[axis] for axis in order) for given in (self.shape, self.strides))
-        return replace(self, shape=shape, strides=strides)
+    def transposed(self) -> View:
+        """Every matrix of a batch."""
+        (*batch, rows, columns), (*steps, down, along) = self.shape, self.strides
+        return replace(self, shape=(*batch, columns, rows), strides=(*steps, along, down))
 
     def batch(self, length: int) -> View:
         """As batch x rows x columns with a batch of that length; a single matrix is repeated."""
@@ -130,13 +143,6 @@ def natural_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
         strides.append(itemsize)
         itemsize *= extent
     return tuple(reversed(strides))
-
-
-def ordinal(address: int) -> int:
-    """The number of the GPU that has this address."""
-    from tunesmith.devices.cuda import ordinal_of
-
-    return ordinal_of(address)
 
 
 @cache

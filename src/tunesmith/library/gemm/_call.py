@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tunesmith.library.arrays._libraries import dtype_name
 from tunesmith.library.arrays._view import View
-from tunesmith.problems.gemm import DATA_TYPES
+from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES
 
-from ._request import SCALED, GemmRequest, activation_named, added, data_types
+from ._request import SCALED, GemmRequest, added, data_types
 
 
 class Arguments(NamedTuple):
@@ -37,34 +36,22 @@ class Scalars(NamedTuple):
     dest: str
 
 
-def arguments(
-    a: Any,
-    b: Any,
-    out: Any,
-    bias: Any,
-    activation: str | None,
-    residual: Any,
-    alpha: float,
-    beta: float,
-    c: Any,
-    scale_a: Any,
-    scale_b: Any,
-    out_dtype: Any,
-) -> tuple[Arguments, Scalars]:
+def settled(given: Arguments, scalars: Scalars, residual: Any) -> tuple[Arguments, Scalars]:
     """With a residual as c, a c that is not read left out, and scales that are plain numbers in alpha."""
-    if c is not None or residual is not None or beta != 0:
-        beta = added(c, residual, beta)
-        if beta == 0:
-            same_shape("c", np.shape(c), result_shape(np.shape(a), np.shape(b)))
-            c = None
-        elif residual is not None:
-            c = residual
-    if scale_a is not None and isinstance(scale_a, Real):
-        alpha, scale_a = alpha * float(scale_a), None
-    if scale_b is not None and isinstance(scale_b, Real):
-        alpha, scale_b = alpha * float(scale_b), None
-    dest = "" if out_dtype is None else dtype_name(out_dtype)
-    return Arguments(a, b, c, bias, scale_a, scale_b, out), Scalars(activation, alpha, beta, dest)
+    if given.c is not None or residual is not None or scalars.beta != 0:
+        scalars = scalars._replace(beta=added(given.c, residual, scalars.beta))
+        if scalars.beta == 0:
+            same_shape("c", np.shape(given.c), result_shape(np.shape(given.a), np.shape(given.b)))
+        given = given._replace(c=None if scalars.beta == 0 else residual if given.c is None else given.c)
+    for name in ("scale_a", "scale_b") if given.scale_a is not None or given.scale_b is not None else ():
+        if isinstance(scale := getattr(given, name), Real):
+            given, scalars = in_alpha(given, scalars, name, float(scale))
+    return given, scalars
+
+
+def in_alpha(given: Arguments, scalars: Scalars, name: str, scale: float) -> tuple[Arguments, Scalars]:
+    """The same with one of the scales, which the host knows, as a part of alpha."""
+    return given._replace(**{name: None}), scalars._replace(alpha=scalars.alpha * scale)
 
 
 def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
@@ -78,15 +65,20 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
         raise ValueError("out must not be written; give a writeable array")
     typed = {name: getattr(seen, name) for name in ("a", "b", "c", "bias", "out")}
     data, dest = data_types(tuple((name, x.dtype) for name, x in typed.items() if x is not None), scalars.dest)
-    scaled = _has_scales(seen)
-    if scaled and data not in SCALED:
+    scales = {name: scale for name in ("scale_a", "scale_b") if (scale := getattr(seen, name)) is not None}
+    for name, scale in scales.items():
+        if scale.count != 1 or scale.dtype != "float32":
+            raise ValueError(f"{name} is {scale.dtype} of shape {scale.shape}; it is one float32")
+    if scales and data not in SCALED:
         raise TypeError(f"scales are for float8 operands, a is {seen.a.dtype}; give alpha")
     for name in ("alpha", "beta"):
         value = getattr(scalars, name)
         if DATA_TYPES[data].sums == "int32" and not float(value).is_integer():
             raise ValueError(f"{name} is {value}; of integers it is an integer")
-    activation, tf32 = activation_named(scalars.activation), tf32 and data == "s"
-    request = GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, scaled, tf32)
+    activation, tf32 = scalars.activation or "none", tf32 and data == "s"
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is {activation!r}; there are {', '.join(ACTIVATIONS)}")
+    request = GemmRequest(data, dest, seen.c is not None, seen.bias is not None, activation, bool(scales), tf32)
     out = seen.out or seen.a.like(request.result, shape)
     batch = shape[0] if len(shape) == 3 else 1
     matrices = {"a": seen.a, "b": seen.b, "out": out, **({} if seen.c is None else {"c": seen.c})}
@@ -96,14 +88,6 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
     return Call(
         **batches, alpha=float(scalars.alpha), beta=float(scalars.beta), request=request, shape=shape, extra=given
     )
-
-
-def _has_scales(seen: Arguments) -> bool:
-    scales = {name: scale for name in ("scale_a", "scale_b") if (scale := getattr(seen, name)) is not None}
-    for name, scale in scales.items():
-        if scale.count != 1 or scale.dtype != "float32":
-            raise ValueError(f"{name} is {scale.dtype} of shape {scale.shape}; it is one float32")
-    return bool(scales)
 
 
 def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -168,7 +152,7 @@ class Call:
 
     def transposed(self) -> Call:
         """D' = B' A' + C'."""
-        turned = {name: x.swapaxes(1, 2) for name, x in self.matrices.items()}
+        turned = {name: x.transposed() for name, x in self.matrices.items()}
         return self.with_matrices({**turned, "a": turned["b"], "b": turned["a"]})
 
     def with_matrices(self, x: Mapping[str, View]) -> Call:

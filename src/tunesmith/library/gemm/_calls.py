@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
-from tunesmith.library.arrays._libraries import Arrays, inverse
-from tunesmith.library.launch._launcher import Launched, Launcher
+import numpy as np
+
+from tunesmith.library.arrays._libraries import Arrays, NumPyArrays
+from tunesmith.library.launch._launcher import Launcher
+from tunesmith.library.launch._remembered import RememberedCalls
 
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
-from ._recipes import ROWS_FIRST, Copied, Empty, Recipe, Unfused, recipe
-from ._request import GemmRequest, WarnOnce
+from ._recipes import ROWS_FIRST, Addresses, Copied, Direct, Empty, Recipe, Unfused, recipe
+from ._request import GemmRequest
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
-
-REMEMBERED = 4096
-"""Layouts whose recipes are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """A layout's recipe, with the device and the result that it is for.
 
-    `like` has the result's shape, type and device, and one element: torch makes a result like it in half of the time
-    that it takes to be told these three.
+    Of torch's tensors, `ordinal` is their GPU's, and `like` has the result's shape, type and device, and one element:
+    torch makes a result like it in half of the time that it takes to be told these three.
     """
 
     recipe: Recipe
@@ -35,7 +34,6 @@ class Known:
     arrays: Arrays
     request: GemmRequest
     shape: tuple[int, ...]
-    device: Any = None
     ordinal: int = 0
     like: Any = None
 
@@ -43,38 +41,46 @@ class Known:
         """Memory for the result, its axes from the slowest to the fastest."""
         order = _last(axes, len(self.shape))
         made = self.arrays.empty([self.shape[axis] for axis in order], self.request.result)
-        return made if axes == ROWS_FIRST else self.arrays.permuted(made, inverse(order))
+        return made if axes == ROWS_FIRST else (self.arrays.torch or np).moveaxis(made, tuple(range(made.ndim)), order)
 
 
-class Calls(ABC):
-    """`launcher_of` opens a device by its selector; `launched`, if given, hears of every launch."""
+class Calls(RememberedCalls[Known], ABC):
+    """Calls of `matmul` by layout."""
 
-    def __init__(
-        self,
-        launcher_of: Callable[[str], Launcher],
-        lock: RLock,
-        launched: Callable[[Launched], None] | None,
-        warn: WarnOnce,
-    ) -> None:
-        self._launcher_of, self._lock, self._launched, self._warn = launcher_of, lock, launched, warn
-        self._known: dict[Any, Known] = {}
-
-    @abstractmethod
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
         """activation(alpha scale_a scale_b a b + bias) + beta c, into `out` if there is one."""
+        key, at = self._seen(torch, given, scalars)
+        with self._lock:
+            known = self._known.get(key)
+            if known is None:
+                known = self._learn(torch, key, given, scalars)
+            match known.recipe:
+                case Direct() as recipe:
+                    if given.out is not None and recipe.overwrites(at):
+                        return self._copied(known, OVER_AN_OPERAND, given, scalars)
+                    return self._launch(torch, known, recipe, given, at)
+                case Copied() as recipe:
+                    return self._copied(known, recipe, given, scalars)
+                case recipe:
+                    return self._followed(known, recipe, given, scalars)
 
-    def clear(self) -> None:
-        """Forget everything: what it was made for is closed."""
-        self._known.clear()
+    @abstractmethod
+    def _seen(self, torch: Any, given: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
+        """All that a recipe depends on, and the arrays' addresses, of which it depends on the alignment alone."""
 
-    def _keep(self, key: Any, selector: str, call: Call, arrays: Callable[[Launcher], Arrays], **more: Any) -> Known:
+    @abstractmethod
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+        """Check the call and `_keep` what its layout comes to."""
+
+    @abstractmethod
+    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
+        """The result, of arrays that overlap nowhere."""
+
+    def _keep(self, key: Any, selector: str, call: Call, arrays: Arrays | None = None, **more: Any) -> Known:
         """Find out what a layout comes to. Raises UserError where no logic serves it, or nothing runs."""
         launcher = self._launcher_of(selector)
-        found = recipe(launcher, call)
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        known = self._known[key] = Known(found, launcher, arrays(launcher), call.request, call.shape, **more)
-        return known
+        found, arrays = recipe(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
+        return self._remember(key, Known(found, launcher, arrays, call.request, call.shape, **more))
 
     def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
         """The same call on copies, which the arrays' own library makes."""
@@ -92,8 +98,11 @@ class Calls(ABC):
     def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
         """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""
         if isinstance(recipe, Unfused):
-            self._warn.of_epilogue(recipe.left, recipe.like)
-            left = recipe.left
+            left, like = recipe.left, recipe.like.name
+            if like not in known.launcher.warned:
+                known.launcher.warned.add(like)
+                what = f"no logic is for {like}: after the product comes {left.epilogue}, in steps of their own"
+                warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=4)
             inner = given._replace(c=None, bias=None, out=None)
             inner = inner if recipe.done.scaled else inner._replace(scale_a=None, scale_b=None)
             product = self.matmul(known.arrays.torch, inner, Scalars(None, scalars.alpha, 0.0, known.request.result))
@@ -106,7 +115,7 @@ class Calls(ABC):
 def _copy(known: Known, x: Any, axes: tuple[int, ...], once: bool) -> Any:
     """A copy of one matrix of the batch, or else of one for each matrix of the result; of a bias as it is."""
     if x.ndim > 1 and not (once and x.ndim == 2):
-        x = x[:1] if once else known.arrays.expand(x, (*known.shape[:-2], *x.shape[-2:]))
+        x = x[:1] if once else (known.arrays.torch or np).broadcast_to(x, (*known.shape[:-2], *x.shape[-2:]))
     return known.arrays.copy(x, _last(axes, x.ndim))
 
 

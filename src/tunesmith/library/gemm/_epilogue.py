@@ -9,15 +9,9 @@ from typing import Any
 import numpy as np
 
 from tunesmith.library.arrays._libraries import Array
-from tunesmith.problems.gemm import DATA_TYPES
 
 from ._call import Arguments
 from ._request import GemmRequest
-
-
-def _relu(x: Array) -> Array:
-    relu: Array = np.maximum(x, 0, out=x)
-    return relu
 
 
 def _gelu(x: Array) -> Array:
@@ -33,28 +27,24 @@ def _silu(x: Array) -> Array:
     return silu
 
 
-ACTIVATIONS: Mapping[str, tuple[Callable[[Array], Array], Callable[[Any, Any], Any]]] = MappingProxyType(
-    {
-        "none": (lambda x: x, lambda torch, x: x),
-        "relu": (_relu, lambda torch, x: torch.relu_(x)),
-        "gelu": (_gelu, lambda torch, x: torch.nn.functional.gelu(x)),
-        "silu": (_silu, lambda torch, x: torch.nn.functional.silu(x)),
-    }
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
+    {"relu": lambda x: np.maximum(x, 0, out=x), "gelu": _gelu, "silu": _silu}
 )
-"""By NumPy, and by torch."""
+"""By NumPy; torch has functions of the same names."""
 
 
 def finished(torch: Any, product: Any, left: GemmRequest, beta: float, given: Arguments) -> Any:
     """A product with what is `left` to be done, in the precision of the sums; without torch by NumPy."""
-    sums = DATA_TYPES[left.data].sums
+    sums = left.sums
     wide: Any = product.to(getattr(torch, sums), copy=True) if torch else product.astype(sums)
     for scale in (given.scale_a, given.scale_b) if left.scaled else ():
         if scale is not None:
             wide *= scale
     if left.bias:
         wide += given.bias
-    by_numpy, by_torch = ACTIVATIONS[left.activation]
-    wide = by_torch(torch, wide) if torch else by_numpy(wide)
+    if left.activation != "none":
+        by_torch = torch and getattr(torch.nn.functional, left.activation)
+        wide = (by_torch or ACTIVATIONS[left.activation])(wide)
     if left.beta and torch:
         wide.add_(given.c, alpha=int(beta) if left.data == "i8" else beta)
     elif left.beta:

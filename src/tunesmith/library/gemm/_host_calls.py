@@ -4,44 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.library.arrays._libraries import Array, NumPyArrays, host_array, view_of_numpy
-from tunesmith.library.launch._launcher import ALIGNMENT
+from tunesmith.library.arrays._libraries import Array, host_array, view_of_numpy
+from tunesmith.library.arrays._view import ALIGNMENT
 
-from ._call import Arguments, Scalars, checked
-from ._calls import OVER_AN_OPERAND, Calls, Known
-from ._recipes import Addresses, Copied, Direct
+from ._call import Arguments, Scalars, checked, in_alpha
+from ._calls import Calls, Known
+from ._recipes import Addresses, Direct
 
 ROLES = {"D": "out"}
 STAND_INS: tuple[dict[str, str], dict[str, str]] = ({}, {"C": "D"})
 
 
 class HostCalls(Calls):
-    """On the library's own device, which may share the host's memory."""
+    """On the library's own device, which may share the host's memory; of arguments as `on_host` gives them."""
 
-    def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
-        given, scalars = _on_host(given, scalars)
-        layouts, at = _seen(given)
-        key = layouts, scalars
-        with self._lock:
-            known = self._known.get(key)
-            if known is None:
-                seen = Arguments(*(None if x is None else view_of_numpy(x) for x in given))
-                call = checked(seen, scalars)
-                known = self._keep(key, "", call, lambda launcher: NumPyArrays(launcher.device.alignment))
-            match known.recipe:
-                case Direct() as recipe:
-                    return self._launch(known, recipe, given, scalars, at)
-                case Copied() as recipe:
-                    return self._copied(known, recipe, given, scalars)
-                case recipe:
-                    return self._followed(known, recipe, given, scalars)
+    def _seen(self, torch: Any, given: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
+        layouts: list[Any] = [given.out is None or given.out.flags.writeable]
+        at = []
+        for x in given:
+            if x is None:
+                layouts.append(None)
+                at.append(0)
+                continue
+            address = x.ctypes.data
+            layouts.append((x.shape, x.strides, x.dtype, address % ALIGNMENT))
+            at.append(address)
+        return (tuple(layouts), scalars), at
 
-    def _launch(self, known: Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses) -> Any:
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+        seen = Arguments(*(None if x is None else view_of_numpy(x) for x in given))
+        return self._keep(key, "", checked(seen, scalars))
+
+    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
         a, b, c, bias, *_, out = given
         if out is None:
             out = known.blank()
-        elif recipe.overwrites(at):
-            return self._copied(known, OVER_AN_OPERAND, given, scalars)
         arrays = {"A": b, "B": a, "D": out} if recipe.swapped else {"A": a, "B": b, "D": out}
         if c is not None:
             arrays["C"] = c
@@ -51,37 +48,23 @@ class HostCalls(Calls):
             part = arrays if recipe.launches == 1 else {name: _matrix(x, index) for name, x in arrays.items()}
             known.launcher.run(recipe.ready, part, ROLES, STAND_INS[c is None])
             if self._launched:
-                self._launched(recipe.launched)
+                self._launched(recipe.ready.launched)
         return out
 
 
-def _on_host(given: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]:
+def on_host(given: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]:
     """Arguments as NumPy's arrays, and scales, which lie in the host's memory too, in alpha. Raises ValueError."""
     if isinstance(given.out, (list, tuple)):
         raise ValueError("out must be an array that may be written")
-    given = Arguments(*(host_array(x, name, "a") for name, x in zip(given._fields, given, strict=True)))
-    for name in ("scale_a", "scale_b"):
+    given = Arguments(
+        *[x if x is None else host_array(x, name, "a") for name, x in zip(given._fields, given, strict=True)]
+    )
+    for name in ("scale_a", "scale_b") if given.scale_a is not None or given.scale_b is not None else ():
         if (scale := getattr(given, name)) is not None:
             if scale.size != 1:
                 raise ValueError(f"{name} has shape {scale.shape}; it is one number")
-            scalars = scalars._replace(alpha=scalars.alpha * float(scale.reshape(())))
-            given = given._replace(**{name: None})
+            given, scalars = in_alpha(given, scalars, name, float(scale.reshape(())))
     return given, scalars
-
-
-def _seen(given: Arguments) -> tuple[tuple[Any, ...], Addresses]:
-    """All of the arrays that a recipe depends on, and their addresses, of which it depends on the alignment alone."""
-    layouts: list[Any] = [given.out is None or given.out.flags.writeable]
-    at = []
-    for x in given:
-        if x is None:
-            layouts.append(None)
-            at.append(0)
-            continue
-        address = x.ctypes.data
-        layouts.append((x.shape, x.strides, x.dtype, address % ALIGNMENT))
-        at.append(address)
-    return tuple(layouts), at
 
 
 def _matrix(x: Array, index: int) -> Array:

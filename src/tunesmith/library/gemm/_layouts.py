@@ -57,31 +57,23 @@ def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch |
     whose choice ran nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
     """
     for request in call.request.attempts:
-        found = list(_matches(call.only(request), logics))
-        least = min((match.cost for match in found), default=None)
-        level = [match for match in found if match.cost == least]
-        if len(level) > 1:
+        if found := list(_matches(call.only(request), logics)):
+            least = min(match.cost for match in found)
+            level = [match for match in found if match.cost == least]
             return min(level, key=lambda match: (_distance(call, match, logics), not match.swapped))
-        if level:
-            return level[0]
     return None
 
 
-def problem_of(call: Call, match: LayoutMatch, leading: tuple[int, ...]) -> Problem:
-    """The problem that a call is by a match, with leading dimensions of D, C, A and B."""
-    fields, part = match.type.fields, call.transposed() if match.swapped else call
-    m, n, _, k = part.sizes
-    natural = m, m, k if fields.flag("TransposeA") else m, n if fields.flag("TransposeB") else k
-    return _problem(match.type, _sizes(call, match), () if leading == natural else leading, call.alpha, call.beta)
-
-
-def leading_dimensions(call: Call, match: LayoutMatch) -> tuple[int, ...]:
-    """Of D, C, A and B, none of which is a misfit."""
+def problem_of(call: Call, match: LayoutMatch) -> Problem:
+    """The problem that a call is by a match, with leading dimensions of D, C, A and B, none of which is a misfit."""
     fields, inside = match.type.fields, is_interleaved(match.type)
     part = call.transposed() if match.swapped else call
     matrices = part.out, part.c or part.out, part.a, part.b
     transposes = False, False, fields.flag("TransposeA"), fields.flag("TransposeB")
-    return tuple(x.leading_dimension(turned, inside) or 0 for x, turned in zip(matrices, transposes, strict=True))
+    leading = tuple(x.leading_dimension(turned, inside) or 0 for x, turned in zip(matrices, transposes, strict=True))
+    m, n, _, k = part.sizes
+    natural = m, m, k if transposes[2] else m, n if transposes[3] else k
+    return _problem(match.type, _sizes(call, match), () if leading == natural else leading, call.alpha, call.beta)
 
 
 def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda import RepeatedPlan
-from tunesmith.library.arrays._view import NOT_YET, View
-from tunesmith.library.launch._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready, with_left_out
+from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
+from tunesmith.library.launch._launcher import WORKSPACE, Launcher, Ready, with_left_out
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
 from ._call import Call
-from ._layouts import LayoutMatch, best_match, leading_dimensions, misfits, problem_of
+from ._layouts import LayoutMatch, best_match, misfits, problem_of
 from ._request import GemmRequest
 
 Addresses = Sequence[int]
@@ -29,7 +29,6 @@ class Direct:
     on the host there is no plan.
     """
 
-    launched: Launched
     ready: Ready
     plan: RepeatedPlan | None
     swapped: bool
@@ -39,17 +38,13 @@ class Direct:
     writes: int
     one: int
 
-    @property
-    def workspace_bytes(self) -> int:
-        return self.launched.plan.workspace_bytes
-
     def enqueue(self, stream: int, workspace: int, at: Addresses, out: int, on_zeros: bool = True) -> None:
         """Start it on a GPU, with the result at `out`; returns at once. Raises LaunchError.
 
         `on_zeros` says that the workspace is one of `Workspaces`, whose head is zeroed.
         """
         named = operands(at, out, self.swapped, workspace, self.one)
-        self.plan.enqueue(stream, named, on_zeros and self.launched.plan.zeroed <= ZEROED_HEAD)  # type: ignore[union-attr]
+        self.plan.enqueue(stream, named, on_zeros and self.ready.launched.plan.zeroed <= ZEROED_HEAD)  # type: ignore[union-attr]
         if self.launches > 1:
             self._enqueue_others(stream, named)
 
@@ -139,26 +134,21 @@ def recipe(launcher: Launcher, given: Call) -> Recipe:
 
 
 def _approach(launcher: Launcher, call: Call) -> tuple[LayoutMatch, Call, list[str]]:
-    """The best match, what it launches for at once, and the arguments that do not fit."""
-    match = _match(launcher, call)
-    part = call.first() if match.one_by_one else call
-    return match, part, misfits(part.only(match.done), match.type, match.swapped)
-
-
-def _match(launcher: Launcher, call: Call) -> LayoutMatch:
-    """On a GPU no batch is interleaved for the sake of a type that wants it so."""
+    """The best match, what it launches for at once, and the arguments that do not fit. On a GPU no batch is interleaved
+    for the sake of a type that wants it so."""
     logics = launcher.logics
     match = best_match(call, logics)
     if match and match.copied and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
     if match is None:
         raise _unserved(call.request, launcher)
-    return match
+    part = call.first() if match.one_by_one else call
+    return match, part, misfits(part.only(match.done), match.type, match.swapped)
 
 
 def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> Direct | None:
     """None where an address is the reason that nothing runs."""
-    problem = problem_of(part, match, leading_dimensions(part, match))
+    problem = problem_of(part, match)
     matrices = (call.a, call.b, call.c or call.out, call.out)
     # Copies lie at aligned addresses, but their matrices follow one another wherever that is.
     misplaced, uneven = _unaligned(call), match.one_by_one and any(x.strides[0] % ALIGNMENT for x in matrices)
@@ -178,7 +168,6 @@ def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> D
         first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, one)
         plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
     return Direct(
-        launched=ready.launched,
         ready=ready,
         plan=plan,
         swapped=match.swapped,

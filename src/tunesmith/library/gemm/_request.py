@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, Gemm, gemm_type, is_interleaved
+from tunesmith.problems.gemm import DATA_TYPES, Gemm, gemm_type, is_interleaved
 from tunesmith.records import Problem, ProblemType
 
 SCALED = ("f8", "b8")
@@ -88,20 +87,6 @@ def _offered(kind: ProblemType) -> GemmRequest:
     )
 
 
-class WarnOnce:
-    """Issues each warning once for each problem type."""
-
-    def __init__(self) -> None:
-        self._warned: set[str] = set()
-
-    def of_epilogue(self, left: GemmRequest, like: ProblemType) -> None:
-        """That something follows the product, because no type does it at once."""
-        if like.name not in self._warned:
-            self._warned.add(like.name)
-            what = f"no logic is for {like.name}: after the product comes {left.epilogue}, in steps of their own"
-            warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=5)
-
-
 def is_tf32(kind: ProblemType) -> bool:
     return _offered(kind).tf32
 
@@ -129,14 +114,6 @@ def data_types(given: tuple[tuple[str, str], ...], asked: str) -> tuple[str, str
         what = f"of {known.dtype} operands the result, with all that is added to it, is {options}"
         raise TypeError(f"{what}: {typed}{asked_for}")
     return LETTERS[known.dtype], chosen
-
-
-def activation_named(given: str | None) -> str:
-    """One of ACTIVATIONS; None is "none". Raises ValueError."""
-    name = given or "none"
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation is {given!r}; there are {', '.join(ACTIVATIONS)}")
-    return name
 
 
 def added(c: object, residual: object, beta: float) -> float:

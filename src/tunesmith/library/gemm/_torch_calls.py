@@ -4,107 +4,68 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.library.arrays._libraries import TorchArrays, no_gradient, view_of_torch
+from tunesmith.library.arrays._libraries import TorchArrays, check_tensors, no_gradient, view_of_torch
 from tunesmith.library.arrays._streams import current_handle, not_ready
-from tunesmith.library.arrays._view import selector
-from tunesmith.library.launch._launcher import ALIGNMENT
+from tunesmith.library.arrays._view import ALIGNMENT, selector
 
 from ._call import Arguments, Scalars, checked
-from ._calls import OVER_AN_OPERAND, Calls, Known
-from ._recipes import Addresses, Copied, Direct
+from ._calls import Calls, Known
+from ._recipes import Addresses, Direct
 
 
 class TorchCalls(Calls):
     """On the tensors' GPU, on torch's current stream."""
 
-    def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
+    def _seen(self, torch: Any, given: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
+        """What autograd follows is refused here, at every call: whether it does is no part of a layout. Asking a tensor
+        is most of what a call costs, so each is asked once, and for no more than this."""
+        layouts: list[Any] = []
+        at = []
         try:
-            layouts, at = _seen(torch, given)
-            key = layouts, scalars, _tf32(torch, given.a)
+            for x in given:
+                if x is None:
+                    layouts.append(None)
+                    at.append(0)
+                    continue
+                if x.requires_grad and torch.is_grad_enabled():
+                    raise no_gradient()
+                address = x.data_ptr()
+                layouts.append((x.shape, x.stride(), x.dtype, x.get_device(), address % ALIGNMENT))
+                at.append(address)
+            return (tuple(layouts), scalars, _tf32(torch, given.a)), at
         except (AttributeError, TypeError, RuntimeError):
-            _check_tensors(torch, given)
+            check_tensors(torch, given._asdict())
             raise
-        with self._lock:
-            known = self._known.get(key)
-            if known is None:
-                known = self._learn(torch, key, given, scalars)
-            match known.recipe:
-                case Direct() as recipe:
-                    return self._launch(torch, known, recipe, given, scalars, at)
-                case Copied() as recipe:
-                    return self._copied(known, recipe, given, scalars)
-                case recipe:
-                    return self._followed(known, recipe, given, scalars)
 
-    def _launch(
-        self, torch: Any, known: Known, recipe: Direct, given: Arguments, scalars: Scalars, at: Addresses
-    ) -> Any:
-        out = given.out
+    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
+        out, written = given.out, at[-1]
         if out is None:
             out = torch.empty_like(known.like, memory_format=torch.contiguous_format)
             written = out.data_ptr()
-        elif recipe.overwrites(at):
-            return self._copied(known, OVER_AN_OPERAND, given, scalars)
-        else:
-            written = at[-1]
-        stream, size = current_handle(torch)(known.ordinal), recipe.workspace_bytes
-        if not size:
+        stream, launched = current_handle(torch)(known.ordinal), recipe.ready.launched
+        if not (size := launched.plan.workspace_bytes):
             recipe.enqueue(stream, 0, at, written)
         elif torch.cuda.is_current_stream_capturing():
             # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
-            kept = torch.empty(size, dtype=torch.uint8, device=known.device)
+            kept = torch.empty(size, dtype=torch.uint8, device=out.device)
             recipe.enqueue(stream, kept.data_ptr(), at, written, on_zeros=False)
         else:
-            recipe.enqueue(stream, known.launcher.workspaces.of(stream, recipe.launched.plan), at, written)
+            recipe.enqueue(stream, known.launcher.workspaces.of(stream, launched.plan), at, written)
         if self._launched:
-            self._launched(recipe.launched)
+            self._launched(launched)
         return out
 
     def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
-        _check_tensors(torch, given)
+        check_tensors(torch, given._asdict())
         if torch.cuda.is_current_stream_capturing():
             raise not_ready()
         seen = Arguments(*(None if x is None else view_of_torch(x) for x in given))
         call = checked(seen, scalars, _tf32(torch, given.a))
         device, ordinal = given.a.device, given.a.get_device()
         like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
-        more = {"device": device, "ordinal": ordinal, "like": like}
-        return self._keep(key, selector(ordinal), call, lambda _: TorchArrays(torch, device), **more)
-
-
-def _seen(torch: Any, given: Arguments) -> tuple[tuple[Any, ...], Addresses]:
-    """All of the tensors that a recipe depends on, and their addresses, of which it depends on the alignment alone.
-
-    What autograd follows is refused here, at every call: whether it does is no part of a layout. Asking a tensor is
-    most of what a call costs, so each is asked once, and for no more than this.
-    """
-    layouts: list[Any] = []
-    at = []
-    for x in given:
-        if x is None:
-            layouts.append(None)
-            at.append(0)
-            continue
-        if x.requires_grad and torch.is_grad_enabled():
-            raise no_gradient()
-        address = x.data_ptr()
-        layouts.append((x.shape, x.stride(), x.dtype, x.get_device(), address % ALIGNMENT))
-        at.append(address)
-    return tuple(layouts), at
+        return self._keep(key, selector(ordinal), call, TorchArrays(torch, device), ordinal=ordinal, like=like)
 
 
 def _tf32(torch: Any, a: Any) -> bool:
     """Whether torch itself would multiply such tensors in TF32."""
     return a.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest"
-
-
-def _check_tensors(torch: Any, given: Arguments) -> None:
-    """Raises TypeError for what is no dense tensor, ValueError where one lies elsewhere."""
-    for name, x in given._asdict().items():
-        if x is None:
-            continue
-        if not isinstance(x, torch.Tensor) or x.layout is not torch.strided:
-            what = f"a tensor of layout {x.layout}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
-            raise TypeError(f"{name} is {what}; a is a tensor on a GPU, and the others are dense tensors there too")
-        if x.device != given.a.device:
-            raise ValueError(f"{name} lies on {x.device}, a on {given.a.device}: move them to one GPU first")

@@ -14,6 +14,7 @@ from tunesmith.devices import Buffer, Device, Prepared
 from tunesmith.devices.cuda import CudaDevice, Memory
 from tunesmith.kernels import KERNELS
 from tunesmith.library.arrays._libraries import Array
+from tunesmith.library.arrays._view import ALIGNMENT
 from tunesmith.logic import Choice, Logic
 from tunesmith.records import (
     Launch,
@@ -33,10 +34,6 @@ from ._stream_k import StreamK
 
 REMEMBERED = 1024
 """Problems whose plans are kept."""
-
-ALIGNMENT = 16
-"""Bytes to which the addresses of operands may have to be aligned: of tensor maps, and where a program was promised it.
-"""
 
 WORKSPACE = ""
 """By which name a plan's memory has its workspace."""
@@ -76,6 +73,8 @@ class Launcher:
     ) -> None:
         self.device, self.sunk, self.left_out = device, sunk, left_out
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
+        self.warned: set[str] = set()
+        """Names of problem types that were said to be missing."""
         self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
         self._pool, self._programs = Pool(device), Programs()
         self._compiled: dict[Solution, Compiled | Rejection] = {}

@@ -71,18 +71,15 @@ def lent(device: Device, pool: Pool, arrays: Mapping[str, Array], roles: Mapping
         yield {**kept, **wrapped}
         device.synchronize()
         for name in kept:
+            array = arrays[name]
             if roles.get(name, "in") != "in":
-                _take(arrays[name], device.read(kept[name], storage_of(arrays[name]).nbytes))
+                copy = device.read(kept[name], storage_of(array).nbytes).view(array.dtype)
+                array[...] = spread(copy, array.shape, tuple(stride // array.itemsize for stride in array.strides))
     finally:
         device.release(*wrapped.values())
 
 
 Buffers = dict[str, Any]
-
-
-def _take(array: Array, copy: Array) -> None:
-    strides = tuple(stride // array.itemsize for stride in array.strides)
-    array[...] = spread(copy.view(array.dtype), array.shape, strides)
 
 
 class Workspaces:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from threading import RLock
 from typing import Any
 
 from tunesmith.devices.cuda import RepeatedPlan
@@ -14,25 +13,22 @@ from tunesmith.library.arrays._libraries import (
     NumPyArrays,
     TorchArrays,
     as_tensor,
+    check_tensors,
     common_gpu,
     host_array,
-    no_gradient,
-    on_gpu,
-    torch_of,
+    torch_if_there,
     view_of_numpy,
     view_of_torch,
     view_on_gpu,
 )
 from tunesmith.library.arrays._streams import current_handle, follow, handle_for, not_ready
-from tunesmith.library.arrays._view import NOT_YET, View
+from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.doors import door_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, ProblemType
 
-from ._launcher import ALIGNMENT, WORKSPACE, Launched, Launcher, Ready
-
-REMEMBERED = 4096
-"""Layouts whose launches are kept."""
+from ._launcher import WORKSPACE, Launcher, Ready
+from ._remembered import RememberedCalls
 
 Views = Mapping[str, View]
 
@@ -72,112 +68,90 @@ class Known:
     plan: RepeatedPlan | None
 
     @property
-    def outputs(self) -> list[Operand]:
-        return [operand for operand in self.operands.values() if operand.role != "in"]
-
-    def addresses(self, views: Views, workspace: int) -> dict[str, int]:
-        named = {name: view.address for name, view in views.items()}
-        return {**named, **{name: named[other] for name, other in self.stand_ins.items()}, WORKSPACE: workspace}
+    def outputs(self) -> dict[str, Operand]:
+        return {name: operand for name, operand in self.operands.items() if operand.role != "in"}
 
     def made(self, arrays: Arrays, given: Mapping[str, Any]) -> dict[str, Any]:
         """Memory for the outputs that were not given."""
-        missing = [operand for operand in self.outputs if operand.name not in given]
-        stored = {out.name: arrays.empty((out.storage_elements,), out.dtype) for out in missing}
-        return {out.name: arrays.strided(stored[out.name], out.shape, out.strides) for out in missing}
-
-    def results(self, arrays: Mapping[str, Any]) -> Any:
-        """The output, or several by name."""
-        found = {operand.name: arrays[operand.name] for operand in self.outputs}
-        return next(iter(found.values())) if len(found) == 1 else found
+        return {
+            name: arrays.strided(arrays.empty((out.storage_elements,), out.dtype), out.shape, out.strides)
+            for name, out in self.outputs.items()
+            if name not in given
+        }
 
 
-class OperandCalls:
-    """Launches by layout. `launcher_of` opens a device by its selector, the library's own without one; `launched`, if
-    given, hears of every launch."""
-
-    def __init__(
-        self, launcher_of: Callable[[str], Launcher], lock: RLock, launched: Callable[[Launched], None] | None
-    ) -> None:
-        self._launcher_of, self._lock, self._launched = launcher_of, lock, launched
-        self._known: dict[Any, Known] = {}
+class OperandCalls(RememberedCalls[Known]):
+    """Launches by layout."""
 
     def launch(self, asked: Request, stream: Any) -> Any:
         """The outputs: one, or several by name. See `Library.launch`."""
-        first: Any = next(iter(asked.arrays.values()), None)
-        torch = torch_of(first)
-        if torch is not None and first.is_cuda:
-            if stream is not None:
-                raise ValueError("torch tensors go on torch's current stream: use torch.cuda.stream(...)")
-            return self._on_gpu(TorchArrays(torch, first.device), asked, stream)
-        if first is not None and on_gpu(first):
-            return self._on_gpu(None, asked, stream)
-        if stream is not None:
-            raise ValueError("the arrays lie on the host; a stream goes with memory of a GPU")
-        return self._on_host(torch, asked)
-
-    def clear(self) -> None:
-        """Forget everything: what it was made for is closed."""
-        self._known.clear()
-
-    def _on_host(self, torch: Any, asked: Request) -> Any:
-        beside = next(iter(asked.arrays), "")
-        arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
+        beside = next(iter(asked.arrays), "the output")
+        first: Any = asked.arrays.get(beside)
+        torch, there = torch_if_there(first, beside, stream)
         with self._lock:
-            launcher = self._launcher_of("")
-            known = self._prepared(launcher, asked, {name: view_of_numpy(x) for name, x in arrays.items()})
-            made = known.made(NumPyArrays(launcher.device.alignment), arrays)
-            roles = {operand.name: operand.role for operand in known.outputs}
-            launcher.run(known.ready, {**arrays, **made}, roles, known.stand_ins)
-            self._tell(known)
-        shown = made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
-        return known.results({**asked.arrays, **shown})
+            if there:
+                arrays = None if torch is None else TorchArrays(torch, first.device)
+                known, made = self._on_gpu(arrays, asked, beside, stream)
+            else:
+                known, made = self._on_host(torch, asked, beside)
+            if self._launched:
+                self._launched(known.ready.launched)
+        found = {name: asked.arrays[name] if name in asked.arrays else made[name] for name in known.outputs}
+        return next(iter(found.values())) if len(found) == 1 else found
 
-    def _on_gpu(self, arrays: TorchArrays | None, asked: Request, stream: Any) -> Any:
+    def _on_host(self, torch: Any, asked: Request, beside: str) -> tuple[Known, Mapping[str, Any]]:
+        arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
+        launcher = self._launcher_of("")
+        known = self._prepared(launcher, asked, {name: view_of_numpy(x) for name, x in arrays.items()})
+        made = known.made(NumPyArrays(launcher.device.alignment), arrays)
+        roles = {name: operand.role for name, operand in known.outputs.items()}
+        launcher.run(known.ready, {**arrays, **made}, roles, known.stand_ins)
+        return known, made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
+
+    def _on_gpu(
+        self, arrays: TorchArrays | None, asked: Request, beside: str, stream: Any
+    ) -> tuple[Known, Mapping[str, Any]]:
         """Torch's tensors, which make more of their kind, or without `arrays` those of any other library."""
         given = asked.arrays
         if arrays:
-            views = {name: _view_of_torch(arrays, x, name) for name, x in given.items()}
+            check_tensors(arrays.torch, given)
+            views = {name: view_of_torch(x) for name, x in given.items()}
             handle = current_handle(arrays.torch)(arrays.device.index or 0)
         else:
-            beside, handle = next(iter(given)), handle_for(given.values(), stream)
+            handle = handle_for(given.values(), stream)
             views = {name: view_on_gpu(x, name, handle, beside) for name, x in given.items()}
-        with self._lock:
-            launcher = self._launcher_of(common_gpu(views.values()))
-            with launcher.gpu.on(handle):
-                capturing = launcher.gpu.capturing()
-            known = self._prepared(launcher, asked, views, capturing)
-            missing = [operand.name for operand in known.outputs if operand.name not in views]
-            if missing and not arrays:
-                raise ValueError(f"give {missing[0]}: arrays like {beside} cannot be made here")
-            made = known.made(arrays, views) if arrays else {}
-            views.update({name: view_of_torch(x) for name, x in made.items()})
-            follow(launcher.gpu, views.values(), handle)
-            plan, own = known.ready.launched.plan, None
-            if capturing and arrays:
-                # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
-                own = arrays.empty((plan.workspace_bytes,), "uint8")
-            workspace = launcher.workspaces.of(handle, plan) if own is None else own.data_ptr()
-            assert known.plan
-            zeroed = own is None and plan.zeroed <= ZEROED_HEAD
-            known.plan.enqueue(handle, known.addresses(views, workspace), zeroed)
-            self._tell(known)
-        return known.results({**given, **made})
-
-    def _tell(self, known: Known) -> None:
-        if self._launched:
-            self._launched(known.ready.launched)
+        launcher = self._launcher_of(common_gpu(views.values()))
+        with launcher.gpu.on(handle):
+            capturing = launcher.gpu.capturing()
+        known = self._prepared(launcher, asked, views, capturing)
+        missing = [name for name in known.outputs if name not in views]
+        if missing and not arrays:
+            raise ValueError(f"give {missing[0]}: arrays like {beside} cannot be made here")
+        made = known.made(arrays, views) if arrays else {}
+        views.update({name: view_of_torch(x) for name, x in made.items()})
+        follow(launcher.gpu, views.values(), handle)
+        plan = known.ready.launched.plan
+        at = {name: view.address for name, view in views.items()}
+        at |= {name: at[other] for name, other in known.stand_ins.items()}
+        assert known.plan
+        if capturing and arrays:
+            # From the graph's own pool: a replay may run beside other work of the stream that it was captured on.
+            own = arrays.empty((plan.workspace_bytes,), "uint8")
+            known.plan.enqueue(handle, {**at, WORKSPACE: own.data_ptr()}, False)
+        else:
+            workspace = launcher.workspaces.of(handle, plan)
+            known.plan.enqueue(handle, {**at, WORKSPACE: workspace}, plan.zeroed <= ZEROED_HEAD)
+        return known, made
 
     def _prepared(self, launcher: Launcher, asked: Request, views: Views, capturing: bool = False) -> Known:
         """The launch for a layout. Overlaps depend on addresses, and are looked for at every call."""
-        layouts = ((name, x.dtype, x.shape, x.strides, x.address % ALIGNMENT, x.read_only) for name, x in views.items())
+        layouts = ((name, x.layout) for name, x in views.items())
         key = asked.type, launcher.device, asked.scalars, tuple(asked.sizes.items()), *layouts
         known = self._known.get(key)
         if known is None:
             if capturing:
                 raise not_ready()
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = self._known[key] = self._learn(launcher, asked, views)
+            known = self._remember(key, self._learn(launcher, asked, views))
         _check_overlaps(known, views)
         return known
 
@@ -190,7 +164,14 @@ class OperandCalls:
         problem = Problem(asked.type, sizes, operation.leading_from(asked.type, sizes, strides), asked.scalars)
         operands = {operand.name: operand for operand in operation.operands(problem)}
         unread = [name for name in door_of(asked.type).unread(problem) if name not in views]
-        _check_operands(problem, operands, views, unread)
+        if unknown := [name for name in views if name not in operands]:
+            raise TypeError(f"{problem.type.name} has no operand {unknown[0]!r}; there are {', '.join(operands)}")
+        for name, operand in operands.items():
+            if name in views:
+                _check(operand, views[name], problem)
+            elif operand.role != "out" and name not in unread:
+                shape = "x".join(map(str, operand.shape))
+                raise TypeError(f"{name} is missing: {problem.type.name} reads it ({operand.dtype}, {shape})")
         stand_ins = dict.fromkeys(unread, next(name for name, operand in operands.items() if operand.role != "in"))
         if all(view.on_host for view in views.values()):
             return Known(operands, launcher.ready(problem), stand_ins, None)
@@ -203,32 +184,8 @@ class OperandCalls:
         return Known(operands, ready, stand_ins, plan)
 
 
-def _view_of_torch(arrays: TorchArrays, x: Any, name: str) -> View:
-    torch = arrays.torch
-    if not isinstance(x, torch.Tensor) or x.layout is not torch.strided or x.device != arrays.device:
-        where = getattr(x, "device", type(x).__name__)
-        raise ValueError(f"{name} is no dense tensor on {arrays.device} ({where}): all operands lie on one GPU")
-    if x.requires_grad and torch.is_grad_enabled():
-        raise no_gradient()
-    return view_of_torch(x)
-
-
-def _check_operands(
-    problem: Problem, operands: Mapping[str, Operand], views: Views, unread: Collection[str] = ()
-) -> None:
-    """Raises TypeError for operands that are unknown or missing and for data types, ValueError for shapes, strides and
-    outputs that must not be written."""
-    if unknown := [name for name in views if name not in operands]:
-        raise TypeError(f"{problem.type.name} has no operand {unknown[0]!r}; there are {', '.join(operands)}")
-    for name, operand in operands.items():
-        if name in views:
-            _check(operand, views[name], problem)
-        elif operand.role != "out" and name not in unread:
-            shape = "x".join(map(str, operand.shape))
-            raise TypeError(f"{name} is missing: {problem.type.name} reads it ({operand.dtype}, {shape})")
-
-
 def _check(operand: Operand, view: View, problem: Problem) -> None:
+    """Raises TypeError for another data type, ValueError for shapes, strides, and outputs that must not be written."""
     name, steps = operand.name, tuple(stride * view.itemsize for stride in operand.strides)
     if view.dtype != operand.dtype or not view.native:
         other = "" if view.native else " in another byte order"
@@ -236,8 +193,7 @@ def _check(operand: Operand, view: View, problem: Problem) -> None:
     if view.shape != operand.shape:
         sizes = ", ".join(f"{index}={size}" for index, size in zip(problem.type.indices, problem.sizes, strict=True))
         raise ValueError(f"{name} has shape {view.shape}; {problem.type.name} of {sizes} asks for {operand.shape}")
-    axes = zip(view.shape, view.strides, steps, strict=True)
-    if view.count and any(extent > 1 and stride != step for extent, stride, step in axes):
+    if not view.has_strides(steps):
         what = f"{name} has strides {view.strides} in bytes, {problem.type.name} takes {steps}"
         raise ValueError(f"{what}: give a contiguous copy")
     if view.address % view.itemsize:

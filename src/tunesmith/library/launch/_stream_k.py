@@ -50,8 +50,4 @@ class StreamK:
         # A program whose logic has no such solution is spared the models.
         from tunesmith.models.stream_k_launch import Deciding
 
-        return Deciding.of(self._target, self._places, os.environ, _say)
-
-
-def _say(sentence: str) -> None:
-    warnings.warn(sentence, stacklevel=2)
+        return Deciding.of(self._target, self._places, os.environ, warnings.warn)

@@ -52,7 +52,8 @@ def buffer_of(out: Any) -> Buffer:
     if isinstance(out, np.ndarray):
         return _of_numpy(out)
     if hasattr(out, "__cuda_array_interface__"):
-        return _of_interface(out)
+        view = _fillable(view_of_interface(out, "out"))
+        return Buffer(view.dtype, view.count, address=view.address, selector=view.selector, written_on=view.written_on)
     kinds = "a NumPy array, a torch tensor or an object with __cuda_array_interface__"
     raise TypeError(f"out is a {type(out).__name__}; give {kinds}")
 
@@ -84,11 +85,6 @@ def _of_torch(torch: Any, tensor: Any) -> Buffer:
         return Buffer(dtype, tensor.numel(), None, tensor.data_ptr(), selector(ordinal), stream)
     # No numbers come in a type that NumPy does not have.
     return Buffer(dtype, tensor.numel()) if dtype in UNKNOWN_TO_NUMPY else _of_numpy(torch_on_host(tensor))
-
-
-def _of_interface(out: Any) -> Buffer:
-    view = _fillable(view_of_interface(out, "out"))
-    return Buffer(view.dtype, view.count, address=view.address, selector=view.selector, written_on=view.written_on)
 
 
 def _fillable(view: View) -> View:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import cache
 from weakref import WeakKeyDictionary
 
-from tunesmith.devices import APIS, Device, Program, choose, open_device
+from tunesmith.devices import APIS, Device, choose, open_device
 from tunesmith.devices._choice import SELECTOR_VARIABLE
 from tunesmith.devices.cuda import context_kept
 from tunesmith.kernels import Kernel
 from tunesmith.kernels.random import CudaRandom, OpenCLRandom
-from tunesmith.library.launch._programs import Compiled, Programs
-from tunesmith.records import Configuration, ProblemType, Rejection, Target, UserError
+from tunesmith.library.launch._programs import Programs
+from tunesmith.records import ProblemType, Rejection, Target, UserError
 
 FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
 """Not from the registry, whose search for an operation's families loads those of every other."""
@@ -23,22 +22,8 @@ FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
 _OPENING = threading.Lock()
 
 
-def compiled(
-    programs: Programs, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType
-) -> tuple[Program, ...]:
-    """A program for each module of a configuration. Raises UserError, with the reason, where it cannot run."""
-    refuse(kernel.rejections(config, kind, device.target), kind, device.target)
-    made = programs.compiled(device, kernel, config, kind)
-    if isinstance(made, Rejection):
-        refuse(iter([made]), kind, device.target)
-    assert isinstance(made, Compiled)
-    return made.programs
-
-
-def refuse(reasons: Iterator[Rejection], kind: ProblemType, target: Target) -> None:
-    """Raises UserError for the first reason, if there is one."""
-    if reason := next(reasons, None):
-        raise UserError(kind.name, f"not on {target.name}: {reason}", "give another shape, data type or device")
+def cannot_run(kind: ProblemType, target: Target, reason: Rejection) -> UserError:
+    return UserError(kind.name, f"not on {target.name}: {reason}", "give another shape, data type or device")
 
 
 _PROGRAMS: WeakKeyDictionary[Device, Programs] = WeakKeyDictionary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -143,9 +143,7 @@ class Generator:
                 "ordering": self.ordering,
                 "dimensions": self.dimensions,
                 "shape": None if given is None else [given.block, given.grid],
-                "offset": self._position.offset,
-                "vectors": self._position.vectors,
-                "width": self._position.width,
+                **asdict(self._position),
             }
 
     @classmethod
@@ -162,19 +160,12 @@ class Generator:
         is no such state.
         """
         try:
-            made = cls(
-                state["generator"],
-                state["seed"],
-                ordering=state["ordering"],
-                device=device,
-                table=table,
-                shape=state["shape"],
-                dimensions=state["dimensions"],
-            )
-            parts = [natural(name, state[name]) for name in ("offset", "vectors", "width")]
+            settings = {name: state[name] for name in ("seed", "ordering", "shape", "dimensions")}
+            made = cls(state["generator"], device=device, table=table, **settings)
+            parts = {part.name: natural(part.name, state[part.name]) for part in fields(Position)}
         except KeyError as missing:
             raise UserError(PLACE, f"the state has no {missing}", "give what `state()` returned") from None
-        made._position = Position(*parts)
+        made._position = Position(**parts)
         return made
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from tunesmith.kernels.random import COUNT, changed, groups, start_argument
 from tunesmith.library.arrays._streams import Stream
 from tunesmith.library.launch._memory import Pool, lent
 from tunesmith.library.launch._programs import Programs
-from tunesmith.problems.random import RandomFill, random_type, scalars_for
-from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Step, Write
+from tunesmith.problems.random import Kind, RandomFill, random_type, scalars_for
+from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Rejection, Step, Write
 
 from ._buffers import Buffer
-from ._devices import compiled, family_on, programs_of, refuse
+from ._devices import cannot_run, family_on, programs_of
 from ._position import Position
 from ._settings import Settings, Shapes
 
@@ -64,7 +65,8 @@ class GeneratorLaunch:
 
 @dataclass(slots=True)
 class _Planned:
-    """A request's plan for one value, with its programs; `width` words make a vector of `values` values.
+    """A request's plan for one value, with its programs; a vector has `values` values and moves the
+    position by `width`, which counts points for a quasi generator, of whatever length.
 
     `shape` is the launch's when there is work for all of it; `repeated` is the launch made ready on a GPU.
     """
@@ -98,7 +100,6 @@ class Runner:
         self._seeded = False
         self._last: Request | None = None
         self._used_on: Stream | None = None
-        self._mark: Mark | None = None
         self.close = weakref.finalize(self, _give_back, device, self._programs, self._pool)
         self.close.atexit = False
 
@@ -151,15 +152,18 @@ class Runner:
             distribution, seed=settings.seed, mean=request.mean, stddev=request.stddev, lam=request.lam
         )
         problem = Problem(kind, (1, settings.dimensions)[: len(kind.indices)], (), scalars)
-        programs = compiled(self._programs, self.device, self._kernel, config, kind)
+        refusal = next(self._kernel.rejections(config, kind, target), None)
+        compiled = refusal or self._programs.compiled(self.device, self._kernel, config, kind)
+        if isinstance(compiled, Rejection):
+            raise cannot_run(kind, target, compiled)
         plan = self._kernel.plan(config, problem, target)
         tables = tuple(step for step in plan.setup if isinstance(step, Write))
         (launch,) = (step for step in plan.steps if isinstance(step, Launch))
         fill = RandomFill.of(problem)
-        words, itemsize = settings.words_of(fill.width), np.dtype(fill.dtype).itemsize
+        words = 1 if settings.generator.kind is Kind.QUASI else fill.width.words
         return _Planned(
-            request, problem, config, programs, plan.workspace_bytes, tables, launch, shape, words, fill.width.values,
-            itemsize,
+            request, problem, config, compiled.programs, plan.workspace_bytes, tables, launch, shape, words,
+            fill.width.values, np.dtype(fill.dtype).itemsize,
         )  # fmt: skip
 
     def _wait_for_others(self, buffer: Buffer, stream: Stream | None) -> None:
@@ -183,10 +187,9 @@ class Runner:
         elif isinstance(self.device, CudaDevice) and self._used_on and not self._used_on.lasts:
             self.device.record(self._marked)
 
-    @property
+    @cached_property
     def _marked(self) -> Mark:
-        self._mark = self._mark or Mark()
-        return self._mark
+        return Mark()
 
     def _write_tables(self, planned: _Planned) -> None:
         """Put into the workspace what the launch reads and is not there yet."""
@@ -242,9 +245,8 @@ class Runner:
                 self.device.synchronize()
             return
         problem = replace(planned.problem, sizes=(count, *planned.problem.sizes[1:]))
-        refuse(
-            self._kernel.rejections_for(planned.config, problem, self.device.target), problem.type, self.device.target
-        )
+        if reason := next(self._kernel.rejections_for(planned.config, problem, self.device.target), None):
+            raise cannot_run(problem.type, self.device.target, reason)
         with lent(self.device, self._pool, {"Out": buffer.array}, {"Out": "out"}) as buffers:
             self._enqueue(planned, begin, count, buffers["Out"])
         self._programs.keep_new(self.device)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic.random_table import RandomTable, read_table
-from tunesmith.problems.random import GENERATORS, Generator, Kind, Width
+from tunesmith.problems.random import GENERATORS, Generator, Kind
 from tunesmith.records import LaunchShape, UserError
 
 ORDERINGS = {
@@ -53,10 +53,6 @@ class Settings:
     @property
     def dynamic(self) -> bool:
         return self.ordering == "dynamic"
-
-    def words_of(self, width: Width) -> int:
-        """How far a vector moves the position, which counts points for a quasi generator, of whatever length."""
-        return 1 if self.generator.kind is Kind.QUASI else width.words
 
     @property
     def engines_depend(self) -> bool:
