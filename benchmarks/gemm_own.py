@@ -20,7 +20,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.outputs import CACHE
-from tunesmith.session.tune.file import policy_of, ready
+from tunesmith.session.tuning_file.file import policy_of, ready
 from tunesmith.store import FILE_NAME, Entry, Store
 
 EXPLORED = "exhaustive"

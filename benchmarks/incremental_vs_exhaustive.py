@@ -29,7 +29,7 @@ from tunesmith.records import Configuration, Estimate, Problem, thaw
 from tunesmith.report import ProgressReport
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.tune.file import device_for, policy_of, read
+from tunesmith.session.tuning_file.file import device_for, policy_of, read
 from tunesmith.store import Store
 
 HERE = Path(__file__).parent

@@ -32,7 +32,7 @@ from tunesmith.records import Problem
 from tunesmith.report import ProgressReport
 from tunesmith.report._table import table, titled
 from tunesmith.session.frame.record import Outcome
-from tunesmith.session.tune import TuningPlan, tune
+from tunesmith.session.tuning_file import TuningPlan, tune
 from tunesmith.store import FILE_NAME, Entry, Run, Store
 
 HERE = Path(__file__).parent

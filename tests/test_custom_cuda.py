@@ -13,6 +13,7 @@ import pytest
 
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, STENCIL, edited, type_of
+from tunesmith import session
 from tunesmith.devices import Found, _choice
 from tunesmith.kernels import KERNELS, OPEN, family_for, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
@@ -28,8 +29,7 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.session import tune as session
-from tunesmith.session.tune.file import ready
+from tunesmith.session.tuning_file.file import ready
 
 FAMILY = CustomCudaKernel()
 POCL = dataclasses.replace(H200, api="OpenCL", selector="OpenCL:0:0", name="a CPU", kind="CPU")
@@ -276,7 +276,7 @@ def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path: Path) 
     (group,) = outcome.plan.groups
     winners = [group.measure.oracle.solution(one.winner) for one in group.result.decisions.values()]
     assert {(winner.kernel, winner.configuration["KernelLanguage"]) for winner in winners} == {("CustomCuda", "CUDA")}
-    assert len(outcome.logic) == 1
+    assert len(outcome.logic_files) == 1
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | Found) -> None:

@@ -201,7 +201,7 @@ ODD = st.text(
 @given(st.lists(ODD, min_size=1, max_size=3))
 def test_any_text_comes_back_from_a_logic_to_the_last_character(texts: list[str]) -> None:
     """Tabs, spaces at the ends of lines, lines without an end, line breaks of other kinds, what cannot be printed."""
-    kind = ProblemType("Of tests", "texts", ("N",), Configuration({f"Text{n}": text for n, text in enumerate(texts)}))
+    kind = ProblemType("Random", "texts", ("N",), Configuration({f"Text{n}": text for n, text in enumerate(texts)}))
     made = Document(ORIGIN, kind, (Named("S0", Solution(kind, "tiled", Configuration())),), (), 0)
     with tempfile.TemporaryDirectory() as folder:
         write_logic(made, Path(folder, "logic.yaml"))
@@ -212,7 +212,7 @@ def test_any_text_comes_back_from_a_logic_to_the_last_character(texts: list[str]
     "text", ["plain\n", "\tx\n", "  x\n", "x", "\n", "\n\nx\n\n", "x \n \n", "x\ny \t", "# x\n--- a: [\n"]
 )
 def test_a_text_of_plain_lines_is_never_escaped(text: str) -> None:
-    kind = ProblemType("Of tests", "texts", ("N",), Configuration({"Text": text + "\n"}))
+    kind = ProblemType("Random", "texts", ("N",), Configuration({"Text": text + "\n"}))
     written = dump(Document(ORIGIN, kind, (Named("S0", Solution(kind, "tiled", Configuration())),), (), 0))
     assert "\n  Text: |" in written
     assert all(f"    {line}\n" in written for line in text.split("\n") if line)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from cuda_runner import H200
+from tunesmith import session
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.protocol import Fork
 from tunesmith.records import Problem
-from tunesmith.session import tune as session
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.tune import GroupForecast
-from tunesmith.session.tune.file import read
+from tunesmith.session.tuning_file import GroupForecast
+from tunesmith.session.tuning_file.file import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FILES = sorted(EXAMPLES.glob("h200_*.yaml"))
@@ -34,7 +34,7 @@ def planned(request) -> session.Plan:
 def plan_of(path: Path) -> session.Plan:
     """`tunesmith plan`, as if the device were there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("tunesmith.session.tune.file"), "choose", lambda *_, **__: H200)
+        patch.setattr(importlib.import_module("tunesmith.session.tuning_file.file"), "choose", lambda *_, **__: H200)
         return session.plan(path, calibrate=False)
 
 

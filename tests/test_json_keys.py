@@ -14,6 +14,7 @@ from portblas_fakes import fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
 from stream_k_fakes import calibration
+from tunesmith import session
 from tunesmith.bench import Drift
 from tunesmith.cli._app import COMMANDS as OWN_COMMANDS
 from tunesmith.cli._app import GROUPS
@@ -36,7 +37,6 @@ from tunesmith.report import (
     stream_k,
     stream_k_sweep,
 )
-from tunesmith.session import tune as session
 from tunesmith.session.frame.record import Outcome as Done
 from tunesmith.session.portblas.generate import generate
 from tunesmith.session.portblas.plan import PortBlasPlan
@@ -47,8 +47,8 @@ from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.swept import Swept
-from tunesmith.session.tune import Comparison
-from tunesmith.session.tune.compare import Ratio
+from tunesmith.session.tuning_file import Comparison
+from tunesmith.session.tuning_file.compare import Ratio
 from tuning_runs import fake_file
 
 COMMANDS = (

@@ -20,7 +20,7 @@ from tunesmith.records import (
     Configuration,
 )
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.tune.file import derived_names
+from tunesmith.session.tuning_file.file import derived_names
 
 # --- what is legal ----------------------------------------------------------------------------------------------------
 

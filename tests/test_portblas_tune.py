@@ -99,7 +99,7 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
 
 def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
     outcome = tune(fake(listed=FEW), tmp_path)
-    (one,), (path,) = outcome.plan.tuned, outcome.logic
+    (one,), (path,) = outcome.plan.tuned, outcome.logic_files
     family = KERNELS["FakeGemm"]
     best = min(FEW, key=lambda config: family.guess(config, one.problem, outcome.target))
     assert one.winner.solution.configuration == best
@@ -112,7 +112,7 @@ def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
     """Another size is another row; the first one's winner stays."""
     first = tune(fake(listed=FEW), tmp_path)
     second = tune(fake(listed=FEW, m=16, n=16, k=4), tmp_path)
-    logic = Logic.load(second.logic[0])
+    logic = Logic.load(second.logic_files[0])
     for outcome in (first, second):
         (one,) = outcome.plan.tuned
         assert logic.choose(one.problem.sizes).solution == one.winner.solution
@@ -370,7 +370,7 @@ def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path
     assert fastest.kind is Kind.SYSTEM
     assert one.winner.solution == fastest.solution
     launched: list[Launched] = []
-    with tunesmith.load(chosen.logic[0], device="OpenCL:0:0", launched=launched.append) as library:
+    with tunesmith.load(chosen.logic_files[0], device="OpenCL:0:0", launched=launched.append) as library:
         multiply(library, one.problem)
     assert launched[-1].choice.solution.kernel == "VendorBlas"
     assert "Tile<" in header_of(chosen).read_text()

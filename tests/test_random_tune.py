@@ -11,13 +11,13 @@ import pytest
 import tunesmith.random
 from described import EXAMPLES
 from opencl_runner import opencl_device
+from tunesmith import session
 from tunesmith.devices.fake import fake_target
 from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
 from tunesmith.logic import Logic
 from tunesmith.logic.random_table import read_table
 from tunesmith.records import LaunchShape, UserError, architecture_name
-from tunesmith.session import tune as session
 from tunesmith.session.frame.health import HealthWatch
 from tunesmith.session.random.plan import TABLE, tune_random
 from tunesmith.session.random.space import Matrix, matrix_for
@@ -185,7 +185,7 @@ def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
     """Every size has a winner among the forks' survivors, and its store is one to choose from."""
     opencl_device()
     outcome = session.tune(EXAMPLES / "random.yaml", tmp_path, device="OpenCL")
-    (path,) = outcome.logic
+    (path,) = outcome.logic_files
     logic = Logic.load(path)
     assert [row.sizes for row in logic.document.rows] == [(262144,), (524288,), (786432,), (1048576,), (4096,)]
     assert {one.solution.configuration["BlockSize"] for one in logic.document.solutions} <= {16, 64}

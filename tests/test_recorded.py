@@ -15,9 +15,9 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.health import HealthWatch
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.tune import tune
+from tunesmith.session.tuning_file import tune
 from tunesmith.store import Store
-from tuning_runs import fake_file
+from tuning_runs import FAKE_STEPS, fake_file
 
 KIND = gemm_type()
 PROBLEM = Problem(KIND, (256, 64, 192), scalars=Configuration({"alpha": 1.0, "beta": 0.0}))
@@ -65,3 +65,15 @@ def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, de
     done = tune(fake_file(tmp_path), tmp_path / "run", device=device, observe=told.append)
     assert bool(seen) == looks
     assert sum(isinstance(one, events.CellMeasured) for one in told) == done.ledger.measured
+
+
+def test_the_replay_of_a_finished_run_asks_the_store_once_a_step(tmp_path: Path, monkeypatch) -> None:
+    """Tables, records, finalists and the anchor are answered from what the step's first question brought."""
+    tune(fake_file(tmp_path), tmp_path / "run", device="fake:GPU:8")
+    asked: list[int] = []
+    answer = Store.rounds
+    monkeypatch.setattr(Store, "rounds", lambda self, keys: asked.append(1) or answer(self, keys))
+    done = tune(fake_file(tmp_path), tmp_path / "run", device="fake:GPU:8")
+    measuring = [step for step in FAKE_STEPS if "Fork" not in step and "Join" not in step]
+    assert done.ledger.measured == 0
+    assert len(asked) == len(measuring)

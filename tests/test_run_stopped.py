@@ -29,7 +29,7 @@ from tunesmith.session.random import plan as random_plan
 from tunesmith.session.random.task import RandomTask
 from tunesmith.session.stream_k import calibrate, sweep
 from tunesmith.session.stream_k.kernels import TileFilter
-from tunesmith.session.tune import tune
+from tunesmith.session.tuning_file import tune
 from tunesmith.store import RunState, Store
 from tuning_runs import environment, fake_file, rows
 
@@ -217,7 +217,7 @@ def test_a_stopped_run_has_written_what_it_decided_and_goes_on(
 
 def test_where_nothing_is_decided_there_is_no_logic_and_a_sentence(tmp_path: Path) -> None:
     done = _tune(tmp_path, 1e-9)
-    assert (done.state, done.logic, done.written) == (RunState.INTERRUPTED, [], [])
+    assert (done.state, done.logic_files, done.written) == (RunState.INTERRUPTED, [], [])
     assert "nothing is decided yet, so no results are written" in done.look_at
 
 

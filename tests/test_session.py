@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tunesmith.report._plan import plan as report_plan
 
+from tunesmith import session
 from tunesmith.bench import Policy
 from tunesmith.logic import Logic, read_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import GlobalParameters
 from tunesmith.records import Configuration, Outcome, UserError
-from tunesmith.report._plan import plan as report_plan
-from tunesmith.session import tune as session
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.record import Outcome as Done
@@ -138,7 +138,7 @@ def test_there_is_a_csv_for_every_step_that_measured(whole: Whole) -> None:
 
 def test_the_logic_names_the_protocols_winners(whole: Whole) -> None:
     done, _ = whole
-    (path,) = done.logic
+    (path,) = done.logic_files
     logic = Logic.load(path)
     group = done.plan.groups[0]
     for problem, decision in group.result.decisions.items():
@@ -186,7 +186,7 @@ def test_a_budget_stops_a_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
     stopped = tune(FAKE, tmp_path, budget_minutes=1e-9)
     assert stopped.state is RunState.INTERRUPTED
     assert "the budget is spent" in stopped.look_at[0]
-    assert not stopped.logic
+    assert not stopped.logic_files
     before = rows(tmp_path / "run")
     assert len(before) == stopped.ledger.measured == 1
     done = tune(FAKE, tmp_path)
@@ -248,7 +248,7 @@ def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: Do
 
 def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path: Path) -> None:
     done = tune(one_step("FakeFault: [segfault, wrong value]"), tmp_path)
-    assert (done.state, done.logic, done.written) == (RunState.FINISHED, [], [])
+    assert (done.state, done.logic_files, done.written) == (RunState.FINISHED, [], [])
     assert "a lineage was dropped in 01_CM_FakeFault: nothing ran" in done.look_at[0]
     assert "nothing ran right on 1 sizes: 96x96x64" in done.look_at[1]
     assert session.summarise(done.folder).finals == ()
@@ -282,7 +282,7 @@ def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
             - Exact: [{0}, {0}, {0}]"""
     text = f"{QUICK}\nBenchmarkProblems:\n  - - DataType: s{group.format(32)}{group.format(64)}\n"
     done = tune(text + "LibraryLogic: {ScheduleName: vega10}\n", tmp_path)
-    (path,) = done.logic
+    (path,) = done.logic_files
     logic = Logic.load(path)
     assert path == done.folder / "logic" / "vega10_Cij_Aik_Bjk_SB.yaml"
     assert [row.sizes for row in logic.document.rows] == [(32, 32, 32), (64, 64, 64)]
@@ -299,7 +299,7 @@ def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) 
     path = tmp_path / "twice.yaml"
     path.write_text(text[: text.index("  - ")] + first + again)
     outcome = session.tune(path, tmp_path / "out", device=GPU)
-    path, *others = outcome.logic
+    path, *others = outcome.logic_files
     logic = Logic.load(path)
     assert not others
     rows = [row.sizes for row in logic.document.rows]

@@ -11,15 +11,15 @@ from library_fakes import logic
 from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import ProblemType, UserError
-from tunesmith.session.tune import compare_with_numpy
-from tunesmith.session.tune.compare import compare
+from tunesmith.session.tuning_file import compare_with_numpy
+from tunesmith.session.tuning_file.compare import compare
 
 TYPES = [gemm_type(), gemm_type("d", transpose_a=True, transpose_b=False), gemm_type(batched=True, use_beta=False)]
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("tunesmith.session.tune.compare")
+    module = importlib.import_module("tunesmith.session.tuning_file.compare")
     monkeypatch.setattr(module, "BLOCK_SECONDS", 1e-3)
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
 
@@ -51,7 +51,7 @@ class Clock:
 
 def test_the_ratio_is_the_peers_time_over_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(importlib.import_module("tunesmith.session.tune.compare"), "time", clock)
+    monkeypatch.setattr(importlib.import_module("tunesmith.session.tuning_file.compare"), "time", clock)
     found = compare([lambda: clock.sleep(0.25)], [lambda: clock.sleep(1.0)], blocks=6)
     assert (found.ours.seconds, found.peer.seconds, found.ratio) == pytest.approx((0.25, 1.0, 4.0))
     assert (found.ours.count, found.peer.count) == (6, 6)

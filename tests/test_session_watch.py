@@ -12,11 +12,11 @@ import pytest
 
 import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
+from tunesmith import session
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, Named, Row, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
-from tunesmith.session import tune as session
 from tunesmith.session.frame import logic as frame_logic
 from tunesmith.session.frame import logic_check_process as watcher
 from tunesmith.session.frame.logic_check import watch

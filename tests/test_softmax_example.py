@@ -19,7 +19,7 @@ from tunesmith.bench._traces import Wrong
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Launch, Problem, ProblemType
-from tunesmith.session.tune import tune
+from tunesmith.session.tuning_file import tune
 from verified import verify
 
 SIZES = ((1, 1), (3, 64), (5, 333), (7, 1000), (2, 5000))
@@ -137,7 +137,7 @@ def shipped(folder: Path, device: str) -> Path:
     tuning = copied_to(folder).with_name("softmax.yaml")
     tuning.write_text(QUICK + tuning.read_text())
     outcome = tune(tuning, folder / "run", device=device, max_size=256)
-    assert len(outcome.logic) == 1
+    assert len(outcome.logic_files) == 1
     (folder / "shipped").mkdir()
     shutil.move(folder / "run" / "logic", folder / "shipped" / "kernels")
     shutil.rmtree(folder / "run")

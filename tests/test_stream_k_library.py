@@ -23,7 +23,7 @@ from tunesmith.models.stream_k_file import calibration_files, dump
 from tunesmith.models.stream_k_launch import CALIBRATION, Deciding
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Solution, UserError
-from tunesmith.session.tune import tune
+from tunesmith.session.tuning_file import tune
 from tunesmith.store import FILE_NAME, Store
 
 FAMILY = KERNELS["RegisterGemm"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .library import load
     from .records import UserError
-    from .session.tune import tune
+    from .session import tune
 
 __version__ = "0.1.0"
 
@@ -16,7 +16,7 @@ __all__ = ["UserError", "load", "tune"]
 
 _MODULES = ("random",)
 
-_PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library", "tune": "tunesmith.session.tune"}
+_PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library", "tune": "tunesmith.session"}
 
 
 def __getattr__(name: str) -> Any:

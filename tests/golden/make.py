@@ -21,7 +21,7 @@ from golden_cells import CELLS
 from golden_files import CELLS_FILE, COMMANDS_FOLDER, EARLIER, FILES, STEP_ENDS, dump_store, left, pack, record
 from golden_runs import COMMANDS, portblas_outcome_in
 from tunesmith.session.frame import events
-from tunesmith.session.tune import tune
+from tunesmith.session.tuning_file import tune
 from tunesmith.store import FILE_NAME
 from tuning_runs import FAKE
 

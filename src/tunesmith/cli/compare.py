@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session.tune import compare_with_numpy
+from tunesmith.session.tuning_file import compare_with_numpy
 
 from ._output import Json, print_facts
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tunesmith import session
 from tunesmith.report import documents, tables
-from tunesmith.session import tune as session
 
 from ._output import Device, Json, MaxSize, print_facts
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session.tune import summarise
+from tunesmith.session.tuning_file import summarise
 
 from ._output import Json, print_facts
 

@@ -10,7 +10,7 @@ from tunesmith.logic import Choice, Logic, Sheet
 from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
 from tunesmith.session.frame.record import Outcome
-from tunesmith.session.tune import Comparison, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file import Comparison, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.store import Winner
 
 from ._run import Document, fields, head
@@ -41,8 +41,8 @@ def outcome(done: Outcome[TuningPlan]) -> Document:
     return {
         **head(done),
         "csv": [str(path) for path in done.written if path.suffix == ".csv"],
-        "logic": [str(path) for path in done.logic],
-        "winners": [row for path in done.logic for row in _winners(Logic.load(path))],
+        "logic": [str(path) for path in done.logic_files],
+        "winners": [row for _, logic in done.logic for row in _winners(logic)],
     }
 
 

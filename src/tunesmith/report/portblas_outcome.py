@@ -44,7 +44,7 @@ def document(outcome: Outcome[PortBlasPlan]) -> Document:
 def _files(outcome: Outcome[PortBlasPlan]) -> Iterator[tuple[str, Path]]:
     """What was written, with what it is."""
     for path in outcome.written:
-        kind = "logic" if path in outcome.logic else "header" if path.name == HEADER else "results"
+        kind = "logic" if path in outcome.logic_files else "header" if path.name == HEADER else "results"
         yield kind, path
 
 

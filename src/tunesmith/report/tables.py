@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Rule, Sheet
 from tunesmith.session.frame.record import Outcome
-from tunesmith.session.tune import Comparison, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file import Comparison, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.store import Failure, StepRecord
 
 from . import _text
@@ -66,7 +66,7 @@ def _forecast(group: GroupForecast) -> RenderableType:
 def outcome(done: Outcome[TuningPlan]) -> RenderableType:
     """Winners, regret, where the files are, what it cost, what to look at."""
     tables = [path for path in done.written if path.suffix == ".csv"]
-    logic = _logic((path, Logic.load(path)) for path in done.logic)
+    logic = _logic(done.logic)
     return Group(*logic, *(f"CSV: {path}" for path in tables), *closing(done))
 
 

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import tunesmith
 from tunesmith.bench import Drift
+from tunesmith.logic import Logic
 from tunesmith.records import Target, UserError
 from tunesmith.store import RunEnd, RunStart, RunState, Store
 
@@ -25,7 +26,7 @@ PlanT = TypeVar("PlanT")
 @dataclass
 class Outcome(Generic[PlanT]):
     """What a run came to, whatever its command: `plan` holds what was decided, `written` the files that say so,
-    `logic` those of them that are library logic.
+    `logic_files` those of them that are library logic.
 
     `drift` is the anchor's largest change, `health` what was seen of the device meanwhile. `look_at` are sentences
     about what a person should see; without any, all went well.
@@ -41,7 +42,12 @@ class Outcome(Generic[PlanT]):
     health: dict[str, float] = field(default_factory=dict)
     look_at: list[str] = field(default_factory=list)
     written: list[Path] = field(default_factory=list)
-    logic: list[Path] = field(default_factory=list)
+    logic_files: list[Path] = field(default_factory=list)
+
+    @property
+    def logic(self) -> list[tuple[Path, Logic]]:
+        """The library logic that was written, by its path."""
+        return [(path, Logic.load(path)) for path in self.logic_files]
 
     @property
     def failed(self) -> Counter[str]:

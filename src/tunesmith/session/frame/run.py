@@ -170,11 +170,11 @@ class Run:
     def write_decided(self) -> None:
         """Write the files that say what is decided."""
         outcome = self.outcome
-        outcome.written, outcome.logic = [], []
+        outcome.written, outcome.logic_files = [], []
         for output in self.plan.outputs(self):
             paths = self.write(output)
             outcome.written += paths
-            outcome.logic += paths if output.is_logic else ()
+            outcome.logic_files += paths if output.is_logic else ()
 
     def close(self) -> None:
         """Nothing more will be decided: write it, then look whether the machine has changed, and launch the logic."""
@@ -183,7 +183,7 @@ class Run:
             measure.deadline = None  # the budget was for deciding
         reached("closing")
         self.anchor.visit()
-        self.outcome.look_at += watch(self.outcome.logic, self.outcome.folder / CACHE)
+        self.outcome.look_at += watch(self.outcome.logic_files, self.outcome.folder / CACHE)
 
     def remarks(self) -> Iterator[str]:
         """What is to be said of every run."""

@@ -20,7 +20,7 @@ from tunesmith.problems.gemm import DATA_TYPES, gemm_type
 from tunesmith.protocol import Benchmark, Fork, Phases
 from tunesmith.records import Configuration, Problem, ProblemType, Solution, Target, UserError
 from tunesmith.session.frame.measure import RecordedMeasure
-from tunesmith.session.tune.file import read
+from tunesmith.session.tuning_file.file import read
 
 WORDS = {
     word: letter for letter, known in DATA_TYPES.items() if known.dest for word in known.words if not word.isdigit()
