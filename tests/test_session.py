@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tunesmith.report._plan import plan as report_plan
 
 from tunesmith import session
 from tunesmith.bench import Policy
@@ -20,6 +19,7 @@ from tunesmith.logic import Logic, read_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import GlobalParameters
 from tunesmith.records import Configuration, Outcome, UserError
+from tunesmith.report.tables import plan as report_plan
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.record import Outcome as Done
