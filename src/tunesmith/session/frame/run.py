@@ -25,6 +25,9 @@ from .oracle import ConfigurationOracle
 from .outputs import CACHE, LOGIC, STORE, Output
 from .record import Outcome, recorded
 
+IN_MEMORY = Path(":memory:")
+"""SQLite's name for a database that is gone when it is closed."""
+
 WRITING_SHARE = 0.05
 """Of a run's time that writing what is decided so far may take."""
 
@@ -42,6 +45,8 @@ class Plan(ABC):
     """What describes the work, for the store's record of the run."""
     steps: int = 1
     """Measuring steps, for the display."""
+    measures: bool = True
+    """A plan that measures nothing leaves no store in the folder."""
 
     @abstractmethod
     def carry_out(self, run: Run) -> None:
@@ -78,7 +83,8 @@ def carry_out(
     watched = observe if plan.target.shares_the_host else health.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
-    with Store.open(folder / STORE) as store, recorded(outcome, store, plan.file) as number, ExitStack() as opened:
+    place = folder / STORE if plan.measures else IN_MEMORY
+    with Store.open(place) as store, recorded(outcome, store, plan.file) as number, ExitStack() as opened:
         run = Run(outcome, store, number, events.Batches(watched), deadline, opened)
         try:
             try:

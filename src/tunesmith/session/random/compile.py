@@ -52,6 +52,7 @@ class CompilePlan(Plan):
     """Compiles and measures nothing. `compiler` made the binaries of `programs`."""
 
     policy = POLICY
+    measures = False
 
     def __init__(self, task: RandomTask, target: Target) -> None:
         self.target, self.compiler = target, TOOLCHAINS[family_on(target).language].version(target)
