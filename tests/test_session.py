@@ -155,7 +155,8 @@ def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path: Pa
     own = {key for key in new if not key[1].startswith(("anchor", "confirm"))}
     assert done.ledger.measured == len(new)
     assert {new[key]["VectorWidth"] for key in own} == {2}
-    assert {name for _, name in new} == {"race", "anchor/1"}, "the series of the anchor goes on"
+    rounds = {name.split("/")[0] if name.startswith("confirm") else name for _, name in new}
+    assert rounds == {"race", "confirm", "anchor/2", "anchor/3"}, "the series of the anchor goes on"
 
 
 def test_lineages_that_are_one_solution_are_measured_once(tmp_path: Path) -> None:
@@ -266,6 +267,28 @@ def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp
     assert [event.alarm for event in told if isinstance(event, events.DriftSeen)] == [True]
     again = tune(text, tmp_path)
     assert (again.ledger.measured, again.drift) == (0, done.drift), "its tables are of the same measurements"
+
+
+@pytest.mark.parametrize(("drift", "renewed"), [(0, 0), (10, 2)])
+def test_first_times_from_before_and_after_a_change_of_speed_are_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drift: int, renewed: int
+) -> None:
+    """The device slows down by 10 % in 1,000 executions, of which a candidate takes 200."""
+    monkeypatch.setattr("tunesmith.session.frame.drift.SECONDS_BETWEEN", 0.0)
+    settings = ", MinimumSamples: 200, MaximumSamples: 200, SamplingSeconds: 9"
+    steps = f"VectorWidth: [1, 4]\n        - LoopUnroll: [8, 16]\n          FakeDrift: [{drift}]"
+    told: list[events.Event] = []
+    text = one_step(steps, more=settings).replace(", SamplingSeconds: 0.02", "")
+    done = tune(text, tmp_path, observe=told.append)
+    again = [e for e in told if isinstance(e, events.BatchBegan) and "again after a change of speed" in e.purpose]
+    assert sum(event.cells for event in again) == rounds(done.folder)["race/recheck"] == renewed
+    with Store.open(done.folder / "measurements.sqlite") as store:
+        taken = {(e.key, e.round): e.measurement.estimate.seconds for e in store.entries()}  # type: ignore[union-attr]
+    later = {key: seconds for (key, name), seconds in taken.items() if name == "race/recheck"}
+    assert all(seconds > taken[key, "race"] for key, seconds in later.items())
+    step = next(e.result for e in told if isinstance(e, events.StepEnded) and "LoopUnroll" in e.result.name)
+    assert {time.seconds for time in step.table.cells.values()} >= set(later.values()), "the new times decide"
+    assert tune(text, tmp_path).ledger.measured == 0
 
 
 def test_a_size_limit_clamps_and_drops_the_repeats(tmp_path: Path) -> None:

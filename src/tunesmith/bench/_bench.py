@@ -64,11 +64,11 @@ class Bench:
         """
         return Run(self._shop, batch).results()
 
-    def interleave(self, jobs: Sequence[Job]) -> list[Measurement]:
+    def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
         """Measure jobs of one problem against each other, in alternating blocks: sample i of all is from round i.
 
-        One that fails is left out and the others are measured without it. The order of blocks follows the policy's
-        seed. Raises ValueError for jobs of different problems.
+        With `until_clear` there are fewer blocks where one job is faster than all others beyond any doubt. One that fails
+        is left out and the others are measured without it. The order of blocks follows the policy's seed. Raises ValueError for jobs of different problems.
         """
         if len({job.problem for job in jobs}) > 1:
             raise ValueError("only jobs of one problem can be interleaved")
@@ -77,7 +77,7 @@ class Bench:
         trials = {index: trial for index, trial in enumerate(made) if isinstance(trial, Trial)}
         unexplained, began = 0, time.time()
         while trials:
-            request = Interleave(tuple(map(self._shop.candidate, trials.values())))
+            request = Interleave(tuple(map(self._shop.candidate, trials.values())), until_clear)
             answer = self._shop.ask(self._shop.workers.current(), request, [trial.job for trial in trials.values()])
             if isinstance(answer, Done):
                 for position, (index, trial) in enumerate(trials.items()):

@@ -51,9 +51,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Interleave:
-    """Time candidates of one problem in alternating blocks."""
+    """Time candidates of one problem in alternating blocks; `until_clear` ends them where a winner is clear before."""
 
     candidates: tuple[Candidate, ...]
+    until_clear: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from ._events import Dispatched, Measured
 from ._job import Batch, Job
 from ._messages import Done, Measure
 from ._shop import Shop, Trial
+from ._timing import race_above
 from ._workers import TIMEOUT, Death, Worker, wait_until
 
 BROKE_THE_NEXT = "broke the next"
@@ -135,9 +136,9 @@ class Run:
 
     def _send(self, trial: Trial) -> None:
         problem = trial.job.problem
-        race_above = self._best.get((trial.race, problem), math.inf) if self._racing else math.inf
+        rival = self._best.get((trial.race, problem), math.inf) if self._racing else math.inf
         candidate = self._shop.candidate(trial)
-        request = Measure(candidate, race_above, self._ahead(problem) if candidate.verify else ())
+        request = Measure(candidate, race_above(rival), self._ahead(problem) if candidate.verify else ())
         self._current = Sent(trial, request, time.time())
         self._shop.workers.current().ask(request)
         self._shop.observe(Dispatched(trial.job.key))

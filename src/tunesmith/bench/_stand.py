@@ -71,14 +71,14 @@ class Stand:
                     if self._verified(candidate, index, ledgers[index]):
                         takes[index] = held.enter_context(self._taking(candidate))
             while takes and not any(ledger.poisoned for ledger in ledgers):
-                failed = self._in_blocks(takes, ledgers)
+                failed = self._in_blocks(takes, ledgers, request.until_clear)
                 if failed is None:
                     break
                 del takes[failed]
         poisoned = next((index for index, ledger in enumerate(ledgers) if ledger.poisoned), None)
         return Done(tuple(ledger.measurement() for ledger in ledgers), poisoned)
 
-    def _in_blocks(self, takes: dict[int, Take], ledgers: Sequence[_Ledger]) -> int | None:
+    def _in_blocks(self, takes: dict[int, Take], ledgers: Sequence[_Ledger], until_clear: bool) -> int | None:
         """Fill the ledgers with aligned samples, or answer which candidate failed."""
         indices, now = list(takes), 0
 
@@ -90,7 +90,8 @@ class Stand:
 
         began, blocks = time.perf_counter(), None
         with _recording(lambda: ledgers[now]):
-            blocks = interleave([takes[index] for index in indices], self._policy, time.perf_counter, enter)
+            among = [takes[index] for index in indices]
+            blocks = interleave(among, self._policy, time.perf_counter, enter, until_clear)
         if blocks is None:
             return now
         for index, samples in zip(indices, blocks, strict=True):

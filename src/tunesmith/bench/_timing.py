@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tunesmith.records import Estimate
 
 from ._job import Policy
-from .statistics import SMALLEST_COUNT, interval_rank, median_interval, relative_half_width
+from .statistics import SMALLEST_COUNT, interval_rank, median_interval, paired_log_ratio, relative_half_width
 
 Take = Callable[[], float]
 """Executes a plan and returns the device seconds of one execution."""
@@ -22,6 +22,15 @@ Clock = Callable[[], float]
 HOPELESS = 3.0
 """A candidate that never came within this factor of the best's upper bound is not sampled at all: no disturbance that
 we have seen (1.9 from a busy neighbour) makes up for it."""
+
+RACE_SLACK = 0.2
+"""By how much a candidate must be slower than a rival before a race stops it, beside what their intervals say: the two
+were timed at different moments, between which the machine's speed may change. Of six equal candidates on a machine
+whose speed scatters by 5 %, the slowest takes over 1.2 times the fastest in 5 % of the cases (studentised range)."""
+
+CLEAR = 0.999
+"""Confidence at which finalists are told apart before their last block. So strict a look does not spoil the interval of
+the end (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
 _WARM_UP_BLOCK = 3
 
@@ -52,6 +61,11 @@ class _Stopwatch:
     @property
     def spent(self) -> float:
         return max(self._clock() - self._since, self._device)
+
+
+def race_above(rival: float) -> float:
+    """Seconds from which a candidate has lost a race, where the upper end of a rival's interval is `rival` seconds."""
+    return rival * (1 + RACE_SLACK)
 
 
 def time_plan(take: Take, policy: Policy, race_above: float, clock: Clock) -> Timed:
@@ -99,9 +113,14 @@ def warm_up(take: Take, policy: Policy, clock: Clock) -> list[float]:
 
 
 def interleave(
-    takes: Sequence[Take], policy: Policy, clock: Clock, at: Callable[[int], None] = lambda index: None
+    takes: Sequence[Take],
+    policy: Policy,
+    clock: Clock,
+    at: Callable[[int], None] = lambda index: None,
+    until_clear: bool = False,
 ) -> list[tuple[float, ...]]:
-    """`policy.confirm_blocks` samples of each, aligned: sample i of all comes from the same round of blocks.
+    """`policy.confirm_blocks` samples of each, aligned: sample i of all comes from the same round of blocks. With
+    `until_clear` fewer, but six, where one is faster than all others beyond any doubt.
 
     In a round every candidate has one block of executions, in an order drawn anew for each round, so that neither
     drift nor a neighbour's leftovers favour anyone. A block's first execution is dropped and its median kept. `at` is
@@ -115,7 +134,19 @@ def interleave(
             at(index)
             takes[index]()
             samples[index].append(statistics.median(takes[index]() for _ in range(lengths[index])))
+        if until_clear and _is_clear(samples):
+            break
     return [tuple(ones) for ones in samples]
+
+
+def _is_clear(samples: Sequence[Sequence[float]]) -> bool:
+    """Whether the fastest of several is faster than each other, all comparisons together at the confidence `CLEAR`."""
+    if len(samples) < 2 or len(samples[0]) < SMALLEST_COUNT:
+        return False
+    fastest = min(range(len(samples)), key=lambda index: statistics.fmean(map(math.log, samples[index])))
+    confidence = 1 - (1 - CLEAR) / (len(samples) - 1)
+    others = (other for index, other in enumerate(samples) if index != fastest)
+    return all(paired_log_ratio(samples[fastest], other, confidence)[2] < 0 for other in others)
 
 
 def _block_length(take: Take, policy: Policy, clock: Clock, at: Callable[[int], None], index: int) -> int:

@@ -70,8 +70,10 @@ def over_rounds(rounds: Sequence[Sequence[float]]) -> Estimate:
     )
 
 
-def paired_log_ratio(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:
-    """Mean of log(a[i] / b[i]) with its 95 % interval (mean, low, high): negative when a is the faster.
+def paired_log_ratio(
+    a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float, float]:
+    """Mean of log(a[i] / b[i]) with its interval (mean, low, high): negative when a is the faster.
 
     Pairs share what disturbs both (clocks, temperature, a neighbour), so their ratio is steadier than either. The
     interval is Student's with n - 1 degrees of freedom; in the logarithm, so that a/b and b/a say the same.
@@ -85,7 +87,7 @@ def paired_log_ratio(a: Sequence[float], b: Sequence[float]) -> tuple[float, flo
     logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
     mean = statistics.fmean(logs)
     error = statistics.stdev(logs) / math.sqrt(len(logs))
-    reach = float(stdtrit(len(logs) - 1, (1 + CONFIDENCE) / 2)) * error
+    reach = float(stdtrit(len(logs) - 1, (1 + confidence) / 2)) * error
     return mean, mean - reach, mean + reach
 
 

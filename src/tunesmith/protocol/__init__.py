@@ -2,6 +2,7 @@
 
 from ._drive import Searched, carry_out
 from ._forecast import Forecast, StepForecast, forecast
+from ._intervals import DRIFT
 from ._lineage import Lineage
 from ._measure import Cell, Measure, Table
 from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
@@ -12,6 +13,7 @@ from ._winners import Contest, Decision, choose
 from .schema import TuningFile, read_tuning_file
 
 __all__ = [
+    "DRIFT",
     "NOTHING_RAN",
     "Benchmark",
     "Cell",

@@ -9,6 +9,10 @@ from statistics import fmean, stdev
 RESOLUTION = 1e-9
 """Log ratios below this are rounding, not time: no clock resolves one part in a thousand million."""
 
+DRIFT = 0.1
+"""How far two times of one candidate may lie apart because the machine's speed changed between them, relative to the
+shorter: twice what raises the anchor's alarm, which is given for each of the two."""
+
 
 def paired_interval(differences: Sequence[float], confidence: float) -> tuple[float, float]:
     """Interval of the mean of paired differences: mean -+ t s / sqrt(n) with n - 1 degrees of freedom.

@@ -10,7 +10,7 @@ from statistics import fmean
 from tunesmith.records import Configuration, Estimate, Problem
 from tunesmith.search import Told
 
-from ._intervals import RESOLUTION, faster
+from ._intervals import DRIFT, RESOLUTION, faster
 from ._measure import Cell, Table
 from ._objectives import Times, Yardstick, yardstick
 from ._steps import Objective, Weights
@@ -21,6 +21,9 @@ Row = Mapping[Problem, Estimate]
 MAX_FINALISTS = 4
 """Measured again at most, the incumbent not counted."""
 CONFIDENCE = 0.95
+
+HOPELESS = 3.0
+"""An incumbent that took this many times the best's time has lost by its first time."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,10 @@ class Decision:
 def choose(contest: Contest, confirm: Confirm) -> Decision | None:
     """The winner of a contest; None where no candidate ran.
 
-    Only candidates that cover what the best-covered one covers can win. One whose interval is clear of all others'
-    wins at once. Otherwise the best few and the incumbent are measured again, interleaved, and `settle` decides.
+    Only candidates that cover what the best-covered one covers can win. First times were taken at different moments,
+    so that each is in doubt by `DRIFT` beside its interval; one that is clear of all others' wins at once. Otherwise
+    the best few and the incumbent are measured again, interleaved, and `settle` decides. Nothing replaces an incumbent
+    that was not beside it, unless the incumbent is `HOPELESS`.
     """
     rows = contest.rows()
     if not rows:
@@ -86,12 +91,19 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
     winner, table = close[0], Table()
     finalists: tuple[Configuration, ...] = ()
     ties: tuple[Configuration, ...] = ()
-    if len(close) > 1:
-        chosen = {*close[:MAX_FINALISTS], incumbent}
+    chosen = set(close[:MAX_FINALISTS])
+    if incumbent is not None and costs[incumbent] <= costs[winner] + math.log(HOPELESS):
+        chosen.add(incumbent)
+    if len(chosen) > 1:
         finalists = tuple(config for config in contest.candidates if config in chosen)
-        covered = tuple(rows[close[0]])
+        covered = tuple(rows[winner])
         table = confirm(finalists, covered)
-        winner, ties = settle(finalists, incumbent, _block_costs(finalists, covered, table, against))
+        paired = _block_costs(finalists, covered, table, against)
+        if paired:
+            winner, ties = settle(paired, incumbent)
+        else:
+            winner = incumbent or winner
+            ties = tuple(config for config in finalists if config != winner)
     return Decision(
         winner,
         _seconds(rows[winner]),
@@ -111,19 +123,14 @@ def relative_costs(contest: Contest) -> dict[Configuration, float]:
 
 
 def settle(
-    finalists: Sequence[Configuration],
-    incumbent: Configuration | None,
-    costs: Mapping[Configuration, Sequence[float]],
+    costs: Mapping[Configuration, Sequence[float]], incumbent: Configuration | None
 ) -> tuple[Configuration, tuple[Configuration, ...]]:
     """Winner and ties from log costs by block, paired across the finalists that have them.
 
-    The incumbent yields only to challengers that are faster beyond doubt. Of those that cannot be told from the
-    fastest that may win, the first in order wins. Intervals hold together for all comparisons with one finalist
+    The incumbent yields only to challengers that are faster beyond doubt. Of those that may win, the least mean wins;
+    the ties are those that cannot be told from it. Intervals hold together for all comparisons with one finalist
     (Bonferroni), since the best of several equals would else look better than it is.
     """
-    if not costs:
-        winner = incumbent or finalists[0]
-        return winner, tuple(config for config in finalists if config != winner)
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(costs) - 1)
 
     def beats(one: Configuration, other: Configuration) -> bool:
@@ -132,10 +139,8 @@ def settle(
     may_win = list(costs)
     if incumbent is not None and incumbent in costs:
         may_win = [config for config in costs if beats(config, incumbent)] or [incumbent]
-    fastest = min(may_win, key=lambda config: fmean(costs[config]))
-    level = [config for config in costs if not beats(fastest, config)]
-    winner = next(config for config in level if config in may_win)
-    return winner, tuple(config for config in level if config != winner)
+    winner = min(may_win, key=lambda config: fmean(costs[config]))
+    return winner, tuple(config for config in costs if config != winner and not beats(winner, config))
 
 
 def _seconds(row: Row) -> dict[Problem, float]:
@@ -154,13 +159,14 @@ def _overlapping(
     costs: Mapping[Configuration, float],
     against: Yardstick,
 ) -> list[Configuration]:
-    """Those whose interval reaches the best's, best first; exact ties in the order of the file.
+    """Those whose interval, or one that is `DRIFT` lower, reaches the best's, best first; exact ties in the order of
+    the file.
 
     A cost rises with every time in it, so the ends of the cells' intervals bound it.
     """
     best = min(costs[config] for config in rivals)
     order = sorted(rivals, key=lambda config: max(costs[config] - best, RESOLUTION))
-    reach = against.cost({problem: estimate.high for problem, estimate in rows[order[0]].items()})
+    reach = against.cost({problem: estimate.high for problem, estimate in rows[order[0]].items()}) + math.log1p(DRIFT)
     return [
         config
         for config in order

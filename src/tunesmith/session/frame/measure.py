@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -13,7 +13,7 @@ from tunesmith.bench import Batch, Bench, Job, Policy, Race, over_rounds
 from tunesmith.bench.faults import reached
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
-from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem
+from tunesmith.records import Configuration, Cost, Estimate, Measurement, Outcome, Problem
 from tunesmith.store import FULL, RACE, RECHECK, Entry, Renewed, Store, confirm_round, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -41,6 +41,10 @@ class Ledger:
         self.cost = Cost(mine.compile + cost.compile, mine.verify + cost.verify, mine.timing + cost.timing)
 
 
+Screened = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
+"""Told of cells of which some were just measured for the first time, and whether they raced."""
+
+
 class RecordedMeasure:
     """Measures configurations of one problem type, each cell at most once in the life of a store.
 
@@ -57,9 +61,11 @@ class RecordedMeasure:
         ledger: Ledger,
         observe: events.Observer = events.nobody,
         deadline: float | None = None,
+        screened: Screened = lambda measure, cells, racing: None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
+        self._screened = screened
         self.purpose = ""
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
@@ -77,18 +83,32 @@ class RecordedMeasure:
         self.ledger.reused += len(known)
         self._begin(len(legal), len(known))
         if len(known) < len(legal):
-            self._run(self._races(grouped, known), RACE if racing else FULL, racing)
+            self._run(self._races(grouped, known), _first(racing), racing)
+            self._screened(self, legal, racing)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
             self.key(cell): f"{m.outcome.value}: {m.reason}" for cell, m in known.items() if failed(m.outcome)
         }
-        return Table({cell: m.estimate for cell, m in known.items() if m.ok and m.estimate})
+        return Table(_times(known))
+
+    def times(self, cells: Sequence[Cell], racing: bool) -> dict[Cell, Estimate]:
+        """The times of those cells that ran."""
+        return _times(self.lookup(cells, racing))
+
+    def renew(self, cells: Sequence[Cell], racing: bool) -> None:
+        """Take the first times of cells anew, and to their end: the machine has changed since they were taken."""
+        round_ = _first(racing) + RECHECK
+        stale = tuple(cell for cell in cells if round_ not in self.rounds(cell))
+        if stale:
+            self.observe(events.BatchBegan(f"{self.purpose}, again after a change of speed", len(stale), 0))
+            self._run([_Race(stale)], round_, racing=False)
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
         """Finalists again, interleaved; see `protocol.Measure`. The samples of one problem are committed together."""
         cells: dict[Cell, Measurement] = {}
         for problem in problems:
-            cells.update(self._interleave([(config, problem) for config in configs]))
+            # Over several problems blocks are added up, so that each needs as many.
+            cells.update(self._interleave([(config, problem) for config in configs], until_clear=len(problems) == 1))
         ran = {cell: m for cell, m in cells.items() if m.ok and m.estimate}
         return Table(
             {cell: m.estimate for cell, m in ran.items() if m.estimate}, {cell: m.samples for cell, m in ran.items()}
@@ -228,7 +248,7 @@ class RecordedMeasure:
             done.add(job.key)
             self._check_budget()
 
-    def _interleave(self, cells: Sequence[Cell]) -> dict[Cell, Measurement]:
+    def _interleave(self, cells: Sequence[Cell], until_clear: bool) -> dict[Cell, Measurement]:
         by_key = {self.key(cell): cell for cell in cells}
         round_ = confirm_round(by_key)
         self._recall(cells)
@@ -240,7 +260,7 @@ class RecordedMeasure:
             self.ledger.reused += known
         else:
             self._check_budget()
-            measured = self.bench.interleave([self._job(cell) for cell in ordered])
+            measured = self.bench.interleave([self._job(cell) for cell in ordered], until_clear)
             self._commit(list(zip(ordered, measured, strict=True)), round_)
         return {cell: self.rounds(cell)[round_] for cell in cells}
 
@@ -277,6 +297,15 @@ class RecordedMeasure:
     def _check_budget(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise OutOfBudgetError
+
+
+def _first(racing: bool) -> str:
+    """The store's name of the round that takes first times."""
+    return RACE if racing else FULL
+
+
+def _times(known: Mapping[Cell, Measurement]) -> dict[Cell, Estimate]:
+    return {cell: m.estimate for cell, m in known.items() if m.ok and m.estimate}
 
 
 def _repetitions(rounds: int) -> list[str]:

@@ -135,6 +135,7 @@ class Run:
                 self.outcome.ledger,
                 self.observe,
                 self.deadline,
+                self.anchor.screened,
             )
         return self._measures[kind, where]
 

@@ -1,0 +1,153 @@
+"""How often does the protocol decide wrongly on a machine whose speed drifts?
+
+    python benchmarks/decisions_under_drift.py [--runs 500] [--seed 0]
+
+The bench's own timing, racing and interleaving run on a simulated machine: the logarithm of its slowness is an
+Ornstein-Uhlenbeck process (standard deviation and time of correlation by scenario), and every execution has white noise
+of its own. Between candidates, half a second goes into verification. For each scenario:
+
+- replaced: of two equal candidates, how often the challenger replaces the incumbent (5 % at most);
+- raced out: of six equal candidates, in how many runs any is stopped early (5 % at most);
+- found: how often a challenger that is 3 % faster replaces the incumbent (80 % at least);
+- samples: executions of a run of two, which is what the decision costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tunesmith.bench import Policy
+from tunesmith.bench._timing import interleave, race_above, time_plan
+from tunesmith.protocol import Cell, Contest, Objective, Table, choose
+from tunesmith.records import Configuration, Estimate, Problem, ProblemType
+
+SIZE = Problem(ProblemType("simulated", "simulated", ("M",), Configuration()), (1,))
+VERIFICATION = 0.5
+"""Seconds between two candidates."""
+POLICY = Policy()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`drift` and `noise` are standard deviations of the logarithm of a time; `seconds` the time of correlation."""
+
+    name: str
+    drift: float
+    seconds: float
+    noise: float = 0.02
+
+
+SCENARIOS = (
+    Scenario("white noise", 0.0, 1.0),
+    Scenario("2 %, 10 s", 0.02, 10.0),
+    Scenario("5 %, 30 s", 0.05, 30.0),
+)
+
+
+@dataclass
+class Machine:
+    """A clock, and how slow the machine is just now."""
+
+    scenario: Scenario
+    random: random.Random
+    now: float = 0.0
+    executions: int = 0
+    _slow: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._slow = self.random.gauss(0.0, self.scenario.drift)
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        kept = math.exp(-seconds / self.scenario.seconds)
+        fresh = self.scenario.drift * math.sqrt(1 - kept * kept)
+        self._slow = kept * self._slow + self.random.gauss(0.0, fresh)
+
+    def execute(self, seconds: float) -> float:
+        taken = seconds * math.exp(self._slow + self.random.gauss(0.0, self.scenario.noise))
+        self.wait(taken)
+        self.executions += 1
+        return taken
+
+
+@dataclass
+class Simulated:
+    """`protocol.Measure` on such a machine; `true` are each candidate's seconds. `raced` counts those stopped early."""
+
+    machine: Machine
+    true: dict[Configuration, float]
+    policy: Policy = POLICY
+    raced: int = 0
+
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        cells: dict[Cell, Estimate] = {}
+        for group in groups:
+            best = math.inf
+            for config, problem in group:
+                self.machine.wait(VERIFICATION)
+                limit = race_above(best) if racing else math.inf
+                timed = time_plan(lambda c=config: self._take(c), self.policy, limit, self.machine.clock)
+                self.raced += timed.raced
+                best = min(best, timed.estimate.high)
+                cells[config, problem] = timed.estimate
+        return Table(cells)
+
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+        paired = {}
+        for problem in problems:
+            takes = [lambda c=config: self._take(c) for config in configs]
+            samples = interleave(takes, self.policy, self.machine.clock, until_clear=len(problems) == 1)
+            paired |= {(config, problem): taken for config, taken in zip(configs, samples, strict=True)}
+        return Table(paired=paired)
+
+    def _take(self, config: Configuration) -> float:
+        return self.machine.execute(self.true[config])
+
+
+def decided(scenario: Scenario, times: Sequence[float], seed: int, incumbent: int | None = 0) -> tuple[int, Simulated]:
+    """Which of the candidates wins, and what was measured for it."""
+    configs = [Configuration({"a": number}) for number in range(len(times))]
+    measure = Simulated(Machine(scenario, random.Random(seed)), dict(zip(configs, times, strict=True)))
+    told = measure.screen_cells([[(config, SIZE) for config in configs]], racing=True).rows()
+    held = None if incumbent is None else configs[incumbent]
+    contest = Contest(configs, (SIZE,), told, Objective.GEOMEAN, lambda problem: 1.0, held)
+    decision = choose(contest, measure.confirm)
+    assert decision is not None, "everything runs on a simulated machine"
+    return configs.index(decision.winner), measure
+
+
+def rates(scenario: Scenario, runs: int, seed: int) -> dict[str, float]:
+    """Shares of runs by what went wrong or right, and executions of a run."""
+    equal = [decided(scenario, (1e-3, 1e-3), seed + run) for run in range(runs)]
+    faster = [decided(scenario, (1e-3, 0.97e-3), seed + run) for run in range(runs)]
+    six = [decided(scenario, (1e-3,) * 6, seed + run) for run in range(runs)]
+    return {
+        "replaced": sum(winner != 0 for winner, _ in equal) / runs,
+        "of six": sum(winner != 0 for winner, _ in six) / runs,
+        "raced out": sum(measure.raced > 0 for _, measure in six) / runs,
+        "found": sum(winner == 1 for winner, _ in faster) / runs,
+        "samples": sum(measure.machine.executions for _, measure in equal) / runs,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print(f"{'':14}{'replaced':>10}{'of six':>10}{'raced out':>10}{'found':>10}{'samples':>10}")
+    for scenario in SCENARIOS:
+        found = rates(scenario, arguments.runs, arguments.seed)
+        shares = [f"{found[name]:10.1%}" for name in ("replaced", "of six", "raced out", "found")]
+        print(f"{scenario.name:14}{''.join(shares)}{found['samples']:10.0f}")
+
+
+if __name__ == "__main__":
+    main()
