@@ -65,7 +65,7 @@ def _run(self: Bench, batch: Batch) -> Iterator[object]:
         yield job, measured(job.key, job.problem)
 
 
-def _interleave(self: Bench, jobs: Sequence[object]) -> list[Measurement]:
+def _interleave(self: Bench, jobs: Sequence[object], until_clear: bool = False) -> list[Measurement]:
     return [measured(job.key, job.problem) for job in jobs]  # type: ignore[attr-defined]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.bench import drift, median_interval, over_rounds, paired_log_ratio
+from tunesmith.bench import drift, median_interval, paired_log_ratio
 from tunesmith.bench.statistics import interval_rank
 from tunesmith.records import Estimate
 
@@ -102,25 +102,3 @@ def test_unpaired_samples_are_refused():
 def test_drift_alarms_on_what_is_both_certain_and_large(now, alarm):
     found = drift(Estimate(1.0, 0.98, 1.02, 9), now)
     assert (found.ratio, found.alarm) == (now.seconds, alarm)
-
-
-def test_one_round_is_the_interval_of_its_samples():
-    samples = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95, 1.3]
-    assert over_rounds([samples]) == median_interval(samples)
-
-
-def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
-    """A machine whose speed changes by a tenth between rounds: intervals of one round put two kernels of nearly the
-    same speed into the wrong order every other time, those of three rounds once in twenty (3! 3! / 6!) at the most."""
-    random = np.random.default_rng(5)
-
-    def rounds(seconds, count):
-        shifts = random.lognormal(0, 0.1, count)
-        return over_rounds([list(seconds * shift * random.normal(1, 0.01, 10)) for shift in shifts])
-
-    wrong = {}
-    for count in (1, 3):
-        pairs = [(rounds(1.0, count), rounds(1.01, count)) for _ in range(1000)]
-        wrong[count] = sum(fast.low > slow.high for fast, slow in pairs) / len(pairs)
-    assert wrong[1] > 0.4
-    assert wrong[3] < 1 / 20 + 0.015, "two standard deviations of the share in a thousand pairs"

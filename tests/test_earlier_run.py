@@ -1,4 +1,8 @@
-"""Folders of runs that commit 917448c left: the same command measures nothing there, and goes on from every step."""
+"""Folders of runs that commit 917448c left: the same command takes no first time there again, and goes on from every
+step.
+
+Since then more is measured side by side before it decides, so that finalists may be measured there once.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import pytest
 
 from golden_files import EARLIER, FILES, STEP_ENDS, differences, restore, steady, unpacked
 from golden_runs import DEVICE, invoke, portblas_outcome_in
+from tunesmith.logic import Logic
 from tuning_runs import FAKE_STEPS, rows
 
 RUNS = ("tune", "portblas", "portblas_guided")
@@ -27,18 +32,33 @@ def copied(tmp_path):
     return tmp_path
 
 
-def without_anchor(keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Keys and rounds of what decided something."""
-    return {(key, round_) for key, round_ in keys if not round_.startswith("anchor/")}
+def first_times(keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Keys and rounds of what was measured by itself."""
+    return {(key, round_) for key, round_ in keys if not round_.startswith(("anchor/", "confirm/"))}
 
 
 def changed(copied: Path, name: str) -> list[str]:
-    """What differs in the tables and the logic of a run from those that were left then."""
-    left = {path: text for path, text in unpacked(EARLIER / name / FILES).items() if not path.startswith("results/")}
-    paths = (path for part in ("tables", "logic") for path in (copied / name / part).rglob("*.*"))
+    """What differs in the tables of a run from those that were left then."""
+    left = {path: text for path, text in unpacked(EARLIER / name / FILES).items() if is_table(path)}
+    paths = [path for path in (copied / name / "tables").rglob("*.*") if is_table(str(path.relative_to(copied / name)))]
     made = {str(path.relative_to(copied / name)): path.read_bytes().decode() for path in paths}
     now, then = ({path: steady(path, text, copied) for path, text in texts.items()} for texts in (made, left))
     return list(differences(name, now, then))
+
+
+def is_table(path: str) -> bool:
+    """Of times; the details beside it say since then who won."""
+    return path.startswith("tables/") and not path.endswith(".details.csv")
+
+
+def winners(folder: Path) -> dict[str, dict[tuple[int, ...], object]]:
+    """What each logic of a run chooses, by its file and size."""
+    logics = {path.name: Logic.load(path).document for path in (folder / "logic").glob("*.yaml")}
+    assert logics
+    return {
+        name: {row.where: logic.solutions[row.solution].solution for row in logic.rows}
+        for name, logic in logics.items()
+    }
 
 
 def tuned(folder: Path) -> int:
@@ -52,37 +72,41 @@ def test_the_steps_of_the_run_are_those_of_the_file():
     assert list(ENDS.values()) == sorted(ENDS.values())
 
 
-def test_the_same_command_measures_nothing_and_leaves_the_same(copied):
-    before = rows(copied / "tune")
+def test_the_same_command_takes_no_first_time_again_and_decides_as_it_did(copied):
+    before, decided = rows(copied / "tune"), winners(copied / "tune")
     shutil.rmtree(copied / "tune" / "tables")
+    tuned(copied)
+    after = rows(copied / "tune")
+    assert first_times(after) == first_times(before)
+    assert {key: after[key] for key in before} == before
+    assert (winners(copied / "tune"), changed(copied, "tune")) == (decided, [])
     assert tuned(copied) == 0
-    assert rows(copied / "tune") == before
-    assert not changed(copied, "tune")
 
 
 @pytest.mark.parametrize("step", ENDS)
 def test_a_run_that_ended_with_a_step_goes_on_behind_it(copied, step):
-    """What the steps after it had committed is measured again, and nothing else; they decide as they did."""
+    """What the steps after it had committed is measured again, and no other first time; they decide as they did."""
     folder = copied / "tune"
-    before = rows(folder)
+    before, decided = rows(folder), winners(folder)
     _end_with(folder / "measurements.sqlite", step)
     kept = rows(folder)
-    assert tuned(copied) - _anchored(folder, kept) == len(without_anchor(before)) - len(without_anchor(kept))
+    tuned(copied)
     after = rows(folder)
     assert {key: after[key] for key in kept} == kept
-    assert without_anchor(after) == without_anchor(before)
-    assert not changed(copied, "tune")
+    assert first_times(after) == first_times(before)
+    assert (winners(folder), changed(copied, "tune")) == (decided, [])
 
 
 @pytest.mark.parametrize(("name", "guided"), [("portblas", False), ("portblas_guided", True)])
-def test_tuning_with_portblas_parameters_measures_nothing_again(copied, name, guided):
+def test_tuning_with_portblas_parameters_takes_no_first_time_again(copied, name, guided):
     if guided:
         pytest.importorskip("sklearn", reason="the guided search needs scikit-learn")
-    before = rows(copied / name)
-    outcome = portblas_outcome_in(copied / name, guided)
-    assert outcome.ledger.measured == 0
-    assert rows(copied / name) == before
-    assert not changed(copied, name)
+    before, decided = rows(copied / name), winners(copied / name)
+    portblas_outcome_in(copied / name, guided)
+    after = rows(copied / name)
+    assert first_times(after) == first_times(before)
+    assert (winners(copied / name), changed(copied, name)) == (decided, [])
+    assert portblas_outcome_in(copied / name, guided).ledger.measured == 0
 
 
 def _end_with(store: Path, step: str) -> None:
@@ -94,8 +118,3 @@ def _end_with(store: Path, step: str) -> None:
     connection.close()
     for folder in ("tables", "logic"):
         shutil.rmtree(store.parent / folder)
-
-
-def _anchored(folder: Path, kept: dict) -> int:
-    """How often the run looked at its anchor, beside what it had to measure."""
-    return sum(round_.startswith("anchor/") for _, round_ in rows(folder).keys() - kept.keys())

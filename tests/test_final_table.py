@@ -86,7 +86,7 @@ def test_a_table_of_another_operation_says_what_it_counts(tmp_path: Path):
     fill, family = Problem(kind, (1000,)), Solution(kind, "random", Configuration())
     details = write_csv(FinalTable(kind, (fill,), (4000.0,), (family,), {(fill, family): ok(2e-6)}), tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("N,TotalBytes,")
-    assert details.read_text().splitlines()[0].endswith(",Samples,GBytes")
+    assert details.read_text().splitlines()[0].endswith(",Samples,GBytes,Decision")
     sheet = read_csv(tmp_path / "t.csv")
     assert (sheet.unit.rate, list(sheet.rates.values())) == ("GB/s", [pytest.approx(2.0)])
 

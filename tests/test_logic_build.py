@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,12 +65,14 @@ def test_each_measured_size_gets_its_fastest():
 def test_the_protocols_winner_stands_where_it_is_not_the_fastest():
     """A tie keeps the incumbent, which the protocol knows and the table does not."""
     made = table({64: [1.0, 1.001], 512: [1.0, 2.0]})
-    logic = build([made], ORIGIN, winners={problem(64): solution(1)})
+    logic = build([replace(made, decided={problem(64): (solution(1), solution(0))})], ORIGIN)
     assert (chosen(logic, 64), chosen(logic, 512)) == (1, 0)
+    assert [row.ties for row in logic.document.rows] == [(0,), ()], "what could not be told from it stands beside it"
 
 
 def test_a_winner_that_did_not_run_there_is_not_believed():
-    logic = build([table({64: [1.0, None]})], ORIGIN, winners={problem(64): solution(1)})
+    made = replace(table({64: [1.0, None]}), decided={problem(64): (solution(1),)})
+    logic = build([made], ORIGIN)
     assert chosen(logic, 64) == 0
 
 

@@ -240,7 +240,7 @@ class TestFiles:
 
     def test_a_row_is_a_line_that_a_person_can_read(self):
         lines = dump(document()).splitlines()
-        assert "tunesmith-logic: 2" in lines
+        assert "tunesmith-logic: 3" in lines
         assert "- [[64, 64, 1, 64], 0, 4.1943e-05, [3.77487e-05, 4.61373e-05], 7, 12.5, {1: 5.5e-05}]" in lines
 
     def test_no_object_of_pythons_can_come_out_of_a_file(self, tmp_path: Path):
@@ -271,8 +271,8 @@ class TestMalformedFiles:
     @pytest.mark.parametrize(
         ("old", "new", "says"),
         [
-            ("tunesmith-logic: 2", "tunesmith-logic: 1", "format 1"),
-            ("tunesmith-logic: 2", "tunesmith-logic: one", "whole number"),
+            ("tunesmith-logic: 3", "tunesmith-logic: 1", "format 1"),
+            ("tunesmith-logic: 3", "tunesmith-logic: one", "whole number"),
             ("fallback: 1", "fallback: 7", "fallback"),
             ("fallback: 1", "fallback: true", "fallback"),
             ("fallback: 1", "fallbak: 1", "fallbak"),
@@ -311,7 +311,7 @@ class TestMalformedFiles:
     @pytest.mark.parametrize(
         "text",
         ["", "[]", "- {MinimumRequiredVersion: 4.2.0}\n- vega20", "word", "a: [", "a: !!int x", "\t", b"\xff\xfe\x00",
-         "[" * 5000, "tunesmith-logic: 2", "{[1]: 2}", "{{a: 1}: 2}", "!!binary x: 3", "2026-13-99"],
+         "[" * 5000, "tunesmith-logic: 3", "{[1]: 2}", "{{a: 1}: 2}", "!!binary x: 3", "2026-13-99"],
     )  # fmt: skip
     def test_something_else_altogether(self, tmp_path: Path, text: str | bytes):
         self.refused(tmp_path, text)

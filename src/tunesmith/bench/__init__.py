@@ -5,7 +5,7 @@ from ._compilers import Compilation
 from ._events import Compiled, Dispatched, Event, Measured, WorkerLost
 from ._job import Batch, Job, Policy, Race
 from ._process import Spawner, connect_to_parent
-from .statistics import Drift, drift, median_interval, over_rounds, paired_log_ratio
+from .statistics import Drift, drift, median_interval, paired_log_ratio
 
 __all__ = [
     "Batch",
@@ -24,6 +24,5 @@ __all__ = [
     "connect_to_parent",
     "drift",
     "median_interval",
-    "over_rounds",
     "paired_log_ratio",
 ]

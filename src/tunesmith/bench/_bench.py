@@ -67,8 +67,9 @@ class Bench:
     def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
         """Measure jobs of one problem against each other, in alternating blocks: sample i of all is from round i.
 
-        With `until_clear` there are fewer blocks where one job is faster than all others beyond any doubt. One that fails
-        is left out and the others are measured without it. The order of blocks follows the policy's seed. Raises ValueError for jobs of different problems.
+        With `until_clear` there are fewer blocks where one job is faster than all others beyond any doubt. One that
+        fails is left out and the others are measured without it. The order of blocks follows the policy's seed. Raises
+        ValueError for jobs of different problems.
         """
         if len({job.problem for job in jobs}) > 1:
             raise ValueError("only jobs of one problem can be interleaved")

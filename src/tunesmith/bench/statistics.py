@@ -56,20 +56,6 @@ def relative_half_width(estimate: Estimate) -> float:
     return (estimate.high - estimate.low) / 2 / estimate.seconds
 
 
-def over_rounds(rounds: Sequence[Sequence[float]]) -> Estimate:
-    """One estimate from samples that were taken in several rounds, minutes apart: the median of the rounds' medians,
-    and the interval that holds all of theirs.
-
-    Samples of one round share the moment, and so say nothing of how far a shared machine's speed changes in the next
-    minute; the rounds do. With one round it is `median_interval`. ValueError without samples.
-    """
-    each = [median_interval(samples) for samples in rounds]
-    typical = statistics.median(one.seconds for one in each)
-    return Estimate(
-        typical, min(one.low for one in each), max(one.high for one in each), sum(one.count for one in each)
-    )
-
-
 def paired_log_ratio(
     a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float, float]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from tunesmith.records import LaunchShape, Target, UserError
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store
+from tunesmith.records import LaunchShape, Measurement, Target, UserError
+from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store, in_rounds
 
 from . import google_benchmark
 from ._reading import Reading
@@ -61,10 +62,13 @@ def store_rows(path: Path) -> Reading:
 
 
 def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:
-    """Of each key the entry that counts, in the order of their commits; and how many entries are no generators'."""
+    """Of each key the entry that counts, with all its rounds, in the order of their commits; and how many entries are
+    no generators'."""
     best: dict[str, Entry] = {}
+    rounds: dict[str, dict[str, Measurement]] = defaultdict(dict)
     others = 0
     for entry in entries:
+        rounds[entry.key][entry.round] = entry.measurement
         if entry.problem.type.operation != OPERATION:
             others += 1
         elif entry.round in ROUNDS and not entry.measurement.raced:
@@ -72,7 +76,8 @@ def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:
             if before is None or ROUNDS.index(entry.round) > ROUNDS.index(before.round):
                 best.pop(entry.key, None)
                 best[entry.key] = entry
-    return list(best.values()), others
+    whole = [replace(one, measurement=in_rounds(one.measurement, rounds[one.key])) for one in best.values()]
+    return whole, others
 
 
 def _latest(measured: Iterable[Entry]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:

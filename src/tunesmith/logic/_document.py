@@ -8,8 +8,10 @@ from tunesmith.records import Estimate, ProblemType, Solution, Target
 
 from ._units import Unit
 
-FORMAT = 2
-"""The number under `tunesmith-logic`, raised when an older tunesmith could not read the file."""
+FORMAT = 3
+"""The number under `tunesmith-logic`, raised when an older tunesmith could not read the file. 2 had no ties."""
+
+READABLE = (2, FORMAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Named:
 class Row:
     """A size that was measured: the place of its solution, the time, and
     10^9 of the document's unit a second. `leading` as in Problem. `others` are
-    the places of the document's other solutions that ran there, with their seconds."""
+    the places of the document's other solutions that ran there, with their seconds;
+    `ties` are those of them that could not be told from the chosen one."""
 
     sizes: tuple[int, ...]
     leading: tuple[int, ...]
@@ -52,6 +55,7 @@ class Row:
     estimate: Estimate
     rate: float
     others: tuple[tuple[int, float], ...] = ()
+    ties: tuple[int, ...] = ()
 
     def seconds(self, solution: int) -> float:
         """Of a solution that ran there."""

@@ -14,7 +14,7 @@ import yaml
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError, Value, freeze
 
-from ._document import FORMAT, Document, Named, Origin, Regret, Row
+from ._document import READABLE, Document, Named, Origin, Regret, Row
 from ._neighbours import SPEAK
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -150,8 +150,8 @@ def _document(top: _Node) -> Document:
     if not isinstance(top.value, dict) or TOP_KEYS[0] not in top.value:
         raise _MalformedError((), f"is no library logic of tunesmith: it has no key {TOP_KEYS[0]}")
     version = _Node(top.value[TOP_KEYS[0]], (TOP_KEYS[0],)).whole(1)
-    if version != FORMAT:
-        what = f"is format {version}, this tunesmith reads {FORMAT}"
+    if version not in READABLE:
+        what = f"is format {version}, this tunesmith reads {' and '.join(map(str, READABLE))}"
         raise _MalformedError((TOP_KEYS[0],), what, "use the tunesmith that wrote it, or tune again")
     parts = top.fields(TOP_KEYS, OPTIONAL_KEYS)
     if "rest" in parts and parts["rest"].value != REST:
@@ -198,7 +198,10 @@ def _solution(node: _Node, place: int, problem_type: ProblemType) -> Named:
 
 
 def _row(node: _Node, indices: int, solutions: int) -> Row:
-    where, solution, seconds, interval, count, rate, others = node.items(7)
+    parts = node.items()
+    if len(parts) not in (7, 8):
+        raise _MalformedError(node.way, "expected a list of 7, or of 8 where there are ties")
+    where, solution, seconds, interval, count, rate, others = parts[:7]
     sizes = _sizes(where)
     if len(sizes) < indices:
         raise _MalformedError(where.way, f"expected {indices} sizes, then leading dimensions if any")
@@ -208,7 +211,15 @@ def _row(node: _Node, indices: int, solutions: int) -> Row:
     times = tuple(others.times(solutions))
     if winner in dict(times):
         raise _MalformedError(others.way, f"solution {winner} is the size's own, and no other")
-    return Row(sizes[:indices], sizes[indices:], winner, estimate, rate.number(), times)
+    ties = tuple(_tie(tie, times) for part in parts[7:] for tie in part.items())
+    return Row(sizes[:indices], sizes[indices:], winner, estimate, rate.number(), times, ties)
+
+
+def _tie(node: _Node, others: Collection[tuple[int, float]]) -> int:
+    tie = node.whole(0)
+    if tie not in dict(others):
+        raise _MalformedError(node.way, f"solution {tie} has no time at this size, so that it can tie with none")
+    return tie
 
 
 def _regret(node: _Node) -> Regret:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.problems import OPERATIONS
@@ -19,6 +19,8 @@ NOT_MEASURED = "not measured"
 """The reason of a cell that nobody asked for."""
 
 DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples")
+DECISION = "Decision"
+"""The last column of the details: `winner`, or `tie` for what could not be told from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class FinalTable:
 
     `work` gives each problem's, in the unit of its operation (GEMM: floating-point operations); a cell that is absent
     was not measured. Two problems of a table differ in sizes or leading dimensions: the scalars are the same for all.
+    `decided` has each problem's winner, then what could not be told from it; a problem without is not decided.
     """
 
     problem_type: ProblemType
@@ -54,6 +57,7 @@ class FinalTable:
     work: tuple[float, ...]
     solutions: tuple[Solution, ...]
     cells: Mapping[tuple[Problem, Solution], Cell]
+    decided: Mapping[Problem, tuple[Solution, ...]] = field(default_factory=dict)
 
     def cell(self, problem: Problem, solution: Solution) -> Cell:
         return self.cells.get((problem, solution)) or Cell(Outcome.REJECTED, NOT_MEASURED)
@@ -85,7 +89,7 @@ def write_csv(table: FinalTable, path: Path) -> Path:
         for problem, work in table
     )
     details = path.with_suffix(".details.csv")
-    write_atomically(details, _text([*sizes, *DETAIL_COLUMNS, unit.column], _details(table, sizes, names)))
+    write_atomically(details, _text([*sizes, *DETAIL_COLUMNS, unit.column, DECISION], _details(table, sizes, names)))
     write_atomically(path, _text([*sizes, unit.total, *names], rows))
     return details
 
@@ -178,7 +182,9 @@ def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str]) -> I
             said = [name, cell.outcome.value, cell.reason, cell.detail]
             time = cell.estimate
             numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
-            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time)]
+            winner, *ties = table.decided.get(problem) or (None,)
+            decision = "winner" if solution == winner else "tie" if solution in ties else ""
+            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time), decision]
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -22,7 +22,7 @@ _COMMENTS = {
     "solutions": "Only what is chosen for some size, and the fallback.",
     "fallback": "For sizes at which nothing else is legal: ran at the most sizes, best geometric mean.",
     "exact": "[sizes (then leading dimensions), solution, seconds, [low, high] of the 95 % interval, samples, {rate},"
-    " {{other solution: seconds}}]",
+    " {{other solution: seconds}}, [those of them that could not be told from it] if any]",
     "rest": "Other sizes: the solution that lost least at the nearest sizes above.",
     "texts": "The kernel's files, whole: a program that launches it needs no other.",
     "regret": "Time of what would be chosen for a size had it not been measured, over the best time known there.",
@@ -114,7 +114,8 @@ def _row(row: Row) -> _Line:
     time = row.estimate
     interval = _Line(bound if math.isfinite(bound) else None for bound in (time.low, time.high))
     others = _Record(row.others)
-    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.rate, others])
+    ties = [_Line(row.ties)] if row.ties else []
+    return _Line([_Line(row.where), row.solution, time.seconds, interval, time.count, row.rate, others, *ties])
 
 
 def _regret(regret: Regret) -> dict[str, object]:

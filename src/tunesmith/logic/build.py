@@ -25,14 +25,13 @@ def build(
     tables: Sequence[FinalTable],
     origin: Origin,
     *,
-    winners: Mapping[Problem, Solution] | None = None,
     tolerance: float = 0.0,
     general: Callable[[Solution], bool] = lambda solution: True,
     unfinished: str = "",
 ) -> Logic:
     """Condense the tables of one problem type's size groups.
 
-    Each size's solution is its winner from `winners` (the protocol's, which knows ties), else the fastest in the table.
+    Each size's solution is the winner that the table names (the protocol's, which knows ties), else the fastest.
     With a `tolerance`, solutions are left out as long as every size keeps one within `1 + tolerance` of its best.
     `general` says of a solution that it is legal at every size, which the fallback should be. Sizes at which nothing
     ran are left out. `unfinished` is the document's. Raises ValueError when nothing ran at all, or for tables of
@@ -42,7 +41,7 @@ def build(
     ran = [problem for problem in table.problems if any(table.time(problem, s) for s in table.solutions)]
     if not ran:
         raise ValueError("nothing ran at any size")
-    picks = _picks(table, ran, winners or {}, tolerance)
+    picks = _picks(table, ran, tolerance)
     fallback = _fallback(table, ran, general)
     kept = [solution for solution in table.solutions if solution == fallback or solution in picks.values()]
     names = replace(table, solutions=tuple(kept)).names
@@ -75,6 +74,7 @@ def merge(tables: Sequence[FinalTable]) -> FinalTable:
         work=tuple(work.values()),
         solutions=tuple(dict.fromkeys(solution for table in tables for solution in table.solutions)),
         cells=cells,
+        decided={problem: decided for table in reversed(tables) for problem, decided in table.decided.items()},
     )
 
 
@@ -97,12 +97,10 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
     return Regret(_short(geomean), worst, worst_at, tuple(sizes))
 
 
-def _picks(
-    table: FinalTable, ran: Sequence[Problem], winners: Mapping[Problem, Solution], tolerance: float
-) -> dict[Problem, Solution]:
+def _picks(table: FinalTable, ran: Sequence[Problem], tolerance: float) -> dict[Problem, Solution]:
     times = _seconds(table, ran)
     fastest = {problem: table.solutions[place] for problem, place in zip(ran, times.argmin(axis=1), strict=True)}
-    picks = {problem: winners.get(problem, fastest[problem]) for problem in ran}
+    picks = {problem: next(iter(table.decided.get(problem, ())), fastest[problem]) for problem in ran}
     picks = {problem: s if table.time(problem, s) else fastest[problem] for problem, s in picks.items()}
     if not tolerance:
         return picks
@@ -137,8 +135,10 @@ def _row(table: FinalTable, problem: Problem, work: float, solution: Solution, p
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
     times = {number: table.time(problem, other) for other, number in place.items() if other != solution}
     others = tuple((number, _short(other.seconds)) for number, other in times.items() if other)
+    level = (place[tie] for tie in table.decided.get(problem, ()) if tie in place and table.time(problem, tie))
+    ties = tuple(sorted(number for number in level if number != place[solution]))
     speed = _short(rate(work, time) or 0.0)
-    return Row(problem.sizes, problem.leading, place[solution], rounded, speed, others)
+    return Row(problem.sizes, problem.leading, place[solution], rounded, speed, others, ties)
 
 
 def _weight(cell: Cell) -> int:

@@ -125,6 +125,7 @@ def _winners(logic: Logic) -> list[Document]:
             "sizes": list(row.sizes),
             "leading": list(row.leading),
             "solution": document.solutions[row.solution].name,
+            "ties": [document.solutions[tie].name for tie in row.ties],
             **fields(row.estimate, "seconds", "low", "high"),
             "samples": row.estimate.count,
             document.unit.column.lower(): row.rate,

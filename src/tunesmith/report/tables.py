@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 
 from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Rule, Sheet
+from tunesmith.logic import Document as LogicDocument
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.tuning_file import Comparison, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.store import Failure, StepRecord
@@ -75,14 +76,26 @@ def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
     for path, logic in found:
         document = logic.document
         rate = document.unit.rate
-        shown = table("size", rate, "±", "n", "solution", right=(rate, "±", "n"))
+        shown = table("size", rate, "±", "n", "solution", "as fast", right=(rate, "±", "n"))
         for row in document.rows:
             name, doubt = document.solutions[row.solution].name, _text.half_width(row.estimate)[1:]
-            shown.add_row("x".join(map(str, row.where)), f"{row.rate:.4g}", doubt, str(row.estimate.count), name)
+            ties = ", ".join(document.solutions[tie].name for tie in row.ties)
+            shown.add_row("x".join(map(str, row.where)), f"{row.rate:.4g}", doubt, str(row.estimate.count), name, ties)
         yield titled(f"{document.problem_type.name} on {document.origin.device}", shown)
+        yield from _by_kernel(document)
         if document.unfinished:
             yield f"unfinished: {document.unfinished}"
         yield from (str(document.regret or ""), f"logic: {path}", "")
+
+
+def _by_kernel(document: LogicDocument) -> Iterator[str]:
+    """Of several families, at how many sizes each was chosen, and at how many more it was as fast as what was."""
+    family = [named.solution.kernel for named in document.solutions]
+    chosen = Counter(family[row.solution] for row in document.rows)
+    level = Counter(name for row in document.rows for name in {family[t] for t in row.ties} - {family[row.solution]})
+    if len(chosen | level) > 1:
+        counts = (f"{name} {chosen[name]} (as fast at {level[name]} more)" for name in chosen | level)
+        yield f"chosen for {len(document.rows)} sizes: {', '.join(counts)}"
 
 
 def summary(found: Summary) -> RenderableType:

@@ -1,6 +1,7 @@
 """What was measured: an append-only, content-addressed SQLite file that runs resume from and reports read."""
 
 from ._entry import FULL, RACE, RECHECK, Entry, Renewed, confirm_round, measurement_key
+from ._rounds import in_rounds, repetition
 from ._runs import Run, RunEnd, RunStart, RunState, StepRecord, Winner
 from ._store import FILE_NAME, Failure, Store
 
@@ -20,5 +21,7 @@ __all__ = [
     "Store",
     "Winner",
     "confirm_round",
+    "in_rounds",
     "measurement_key",
+    "repetition",
 ]

@@ -41,15 +41,16 @@ class Anchor:
         If the anchor tells that the machine has changed since it was last visited, those of them that may be the
         fastest in truth are measured again, so that nothing is decided by times from before and after the change.
         """
+        if self._chosen is None:
+            return
         self._since.append(_Screened(measure, cells, racing))
-        is_first, before = self._chosen is None, len(self._series)
-        self.ran(measure, measure.times(cells, racing))
+        before = len(self._series)
+        self.ran(measure, ())
         if len(self._series) == before:
             return
         window, self._since = self._since, []
-        # What changed before this run began says nothing of its times.
-        for one in () if is_first else window:
-            if change := self._change:
+        if change := self._change:
+            for one in window:
                 one.measure.renew(one.contenders(change), one.racing)
 
     def ran(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:

@@ -7,14 +7,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
-from tunesmith.bench import Batch, Bench, Job, Policy, Race, over_rounds
+from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.faults import reached
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
 from tunesmith.records import Configuration, Cost, Estimate, Measurement, Outcome, Problem
-from tunesmith.store import FULL, RACE, RECHECK, Entry, Renewed, Store, confirm_round, measurement_key
+from tunesmith.store import (
+    FULL,
+    RACE,
+    RECHECK,
+    Entry,
+    Renewed,
+    Store,
+    confirm_round,
+    in_rounds,
+    measurement_key,
+    repetition,
+)
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
@@ -129,8 +139,12 @@ class RecordedMeasure:
 
     def over_rounds(self, cells: Iterable[Cell], rounds: int) -> dict[Cell, Measurement]:
         """What is known of cells, the samples of so many more rounds with those of the first."""
-        known = self.lookup(list(cells), racing=False)
-        return {cell: self._with_rounds(cell, first, rounds) if first.ok else first for cell, first in known.items()}
+        known, among = self.lookup(list(cells), racing=False), _repetitions(rounds)
+
+        def later(cell: Cell) -> dict[str, Measurement]:
+            return {name: taken for name, taken in self.rounds(cell).items() if name in among}
+
+        return {cell: in_rounds(first, later(cell)) for cell, first in known.items()}
 
     def again(self, cell: Cell, round_: str) -> Measurement:
         """One cell once more under a round of its own (the anchor)."""
@@ -198,11 +212,6 @@ class RecordedMeasure:
         }
         if renewed:
             self.store.carry_over(renewed)
-
-    def _with_rounds(self, cell: Cell, first: Measurement, rounds: int) -> Measurement:
-        later = (self.rounds(cell).get(round_) for round_ in _repetitions(rounds))
-        samples = [first.samples, *(again.samples for again in later if again and again.ok)]
-        return replace(first, samples=tuple(chain(*samples)), estimate=over_rounds(samples))
 
     def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
         return [(config, problem) for config, problem in cells if not self.oracle.rejections_for(config, problem)]
@@ -299,6 +308,12 @@ class RecordedMeasure:
             raise OutOfBudgetError
 
 
+ROUNDS_MORE = {"CPU": 2, "GPU": 0}
+"""How often what is compared over minutes is measured again, by the kind of device. A CPU shares its clock, caches and
+cores with whatever else runs: two runs a minute apart put 16 % of the pairs of kernels that their intervals told apart
+into opposite orders (256 squares on 2 cores of a virtual machine, 2026-11-21)."""
+
+
 def _first(racing: bool) -> str:
     """The store's name of the round that takes first times."""
     return RACE if racing else FULL
@@ -310,7 +325,7 @@ def _times(known: Mapping[Cell, Measurement]) -> dict[Cell, Estimate]:
 
 def _repetitions(rounds: int) -> list[str]:
     """The store's names of the rounds after the first."""
-    return [f"{FULL}/{round_}" for round_ in range(2, rounds + 2)]
+    return [repetition(round_) for round_ in range(2, rounds + 2)]
 
 
 @dataclass(frozen=True)

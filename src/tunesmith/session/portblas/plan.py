@@ -89,7 +89,8 @@ class PortBlasPlan(Plan):
             if one.winner:
                 kind = one.problem.type
                 name = f"{self.target.api}_{architecture_name(self.target.architecture)}_{kind.name}.yaml"
-                yield logic_output(run, name, kind, {one.problem: one.winner.solution}, left_out=left_out)
+                decided = (one.winner.solution, *(tie.solution for tie in one.ties()))
+                yield logic_output(run, name, kind, {one.problem: decided}, left_out=left_out)
         for one in self.tuned:
             text = f"{one.listing(self.target.name)}\n"
             path = Path(RESULTS) / f"{one.problem.type.name}_{one.problem}.txt"
@@ -116,7 +117,7 @@ def _sizes(logic: Logic, table: FinalTable) -> Iterator[Size]:
         times = {solution: time for solution in ours if (time := table.time(problem, solution))}
         if (problem.sizes, ()) not in chosen or not times:
             continue
-        solution = chosen[problem.sizes, ()]
+        solution, *_ = chosen[problem.sizes, ()]
         best = solution if solution in times else min(times, key=lambda s: times[s].seconds)
         combination, gemm = combination_of(best.configuration), Gemm.of(problem)
         assert combination is not None

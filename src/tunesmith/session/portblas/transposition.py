@@ -9,7 +9,7 @@ from tunesmith.kernels import KERNELS, LANGUAGE
 from tunesmith.protocol import Contest, Decision, Objective, choose
 from tunesmith.records import Configuration, Measurement, Problem, Rejection, Target
 from tunesmith.session.frame import events
-from tunesmith.session.frame.measure import RecordedMeasure
+from tunesmith.session.frame.measure import ROUNDS_MORE, RecordedMeasure
 from tunesmith.session.frame.run import Run
 
 from .current import current
@@ -19,11 +19,6 @@ from .task import PortBlasTask
 
 LONG_LIST = 500
 """Candidates from which a run with a budget is guided, asked or not."""
-
-ROUNDS_MORE = {"CPU": 2, "GPU": 0}
-"""How often everything is measured again, by the kind of device. A CPU shares its clock, caches and cores with whatever
-else runs: two runs a minute apart put 16 % of the pairs of kernels that their intervals told apart into opposite orders
-(256 squares on 2 cores of a virtual machine, 2026-11-21)."""
 
 VENDOR = "VendorBlas"
 

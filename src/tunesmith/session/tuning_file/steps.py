@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from tunesmith.bench import median_interval
 from tunesmith.logic import Cell, FinalTable, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
@@ -23,11 +25,17 @@ def group_name(phases: Phases) -> str:
 
 
 def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[Problem] | None = None) -> FinalTable:
-    """A step's configurations by its problems, or by some of them, with the reasons of cells that did not run."""
+    """A step's configurations by its problems, or by some of them, with the reasons of cells that did not run.
+
+    What was measured side by side to decide has the times of that, since first times are of different moments.
+    """
     oracle = measure.oracle
     configs = _configurations(result)
     problems = problems_of(result.step) if problems is None else problems
     made = _cells(measure, configs, problems)
+    for cell, samples in result.table.paired.items():
+        if cell in made and samples:
+            made[cell] = replace(made[cell], estimate=median_interval(samples))
     operation = OPERATIONS[oracle.problem_type.operation]
     return FinalTable(
         oracle.problem_type,
@@ -35,6 +43,7 @@ def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[
         tuple(operation.work(problem) for problem in problems),
         tuple(dict.fromkeys(oracle.solution(config) for config in configs)),
         {(problem, oracle.solution(config)): cell for (config, problem), cell in made.items()},
+        {p: tuple(map(oracle.solution, (made.winner, *made.ties))) for p, made in result.decisions.items()},
     )
 
 

@@ -105,13 +105,9 @@ class TuningPlan(Plan):
             if group.decisions:
                 by_type[group.phases.problem_type].append((group, table))
         for kind, decided in by_type.items():
-            winners = {
-                problem: group.measure.oracle.solution(decision.winner)
-                for group, _ in decided
-                for problem, decision in group.decisions.items()
-            }
+            chosen = {problem: solutions for _, table in decided for problem, solutions in table.decided.items()}
             name = self._tuning.logic.file_name(kind.name)
-            yield logic_output(run, name, kind, winners, [table for _, table in decided])
+            yield logic_output(run, name, kind, chosen, [table for _, table in decided])
 
     def remarks(self) -> Iterator[str]:
         for group in self.groups:

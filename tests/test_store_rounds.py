@@ -1,0 +1,45 @@
+"""One measurement from several rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tunesmith.bench import median_interval
+from tunesmith.records import Measurement, Outcome
+from tunesmith.store import FULL, in_rounds, repetition
+
+
+def measured(samples):
+    return Measurement(Outcome.OK, samples=tuple(samples), estimate=median_interval(samples))
+
+
+def test_the_rounds_medians_median_counts_and_failures_do_not():
+    first, second, third = measured([1.0] * 7), measured([2.0] * 7), measured([4.0] * 7)
+    made = in_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
+    assert (made.estimate.seconds, made.estimate.low, made.estimate.high, made.estimate.count) == (2.0, 1.0, 4.0, 21)
+    assert len(made.samples) == 21
+
+
+def test_one_round_is_the_interval_of_its_samples():
+    samples = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95, 1.3]
+    assert in_rounds(measured(samples), {}) == measured(samples)
+    assert in_rounds(measured(samples), {FULL: measured([9.0] * 7)}) == measured(samples), "itself is no further round"
+
+
+def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
+    """A machine whose speed changes by a tenth between rounds: intervals of one round put two kernels of nearly the
+    same speed into the wrong order every other time, those of three rounds once in twenty (3! 3! / 6!) at the most."""
+    random = np.random.default_rng(5)
+
+    def rounds(seconds, count):
+        shifts = random.lognormal(0, 0.1, count)
+        first, *later = (measured(list(seconds * shift * random.normal(1, 0.01, 10))) for shift in shifts)
+        known = {repetition(number): taken for number, taken in enumerate(later, start=2)}
+        return in_rounds(first, known).estimate
+
+    wrong = {}
+    for count in (1, 3):
+        pairs = [(rounds(1.0, count), rounds(1.01, count)) for _ in range(1000)]
+        wrong[count] = sum(fast.low > slow.high for fast, slow in pairs) / len(pairs)
+    assert wrong[1] > 0.4
+    assert wrong[3] < 1 / 20 + 0.015, "two standard deviations of the share in a thousand pairs"
