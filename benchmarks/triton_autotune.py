@@ -1,8 +1,10 @@
-"""What `tuning_time.py` compares with: `triton.autotune` on a plain matmul, one tile a program, pointers and masks.
+"""`triton.autotune` on a plain matmul, one tile a program, pointers and masks: what tuning time is compared with.
 
-    python benchmarks/triton_autotune.py '{"configurations": 40, "problems": [{"m": 512, ..., "dtype": "bfloat16"}]}'
+    python benchmarks/triton_autotune.py '{"configurations": 40, "threads": 16, "problems": [{"m": 512, ...}]}'
 
-Prints, as JSON, the seconds until the first result of each problem, which are those of its tuning.
+Every configuration of every problem is compiled first, by so many threads at once (`triton.AsyncCompileMode`; with 0
+threads, or where Triton has none, each is compiled when it is timed). Prints, as JSON, the seconds of that, and those
+until the first result of each problem, which are those of its tuning. Programs are kept where TRITON_CACHE_DIR says.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import random
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -95,15 +98,39 @@ def stored(rows: int, columns: int, transposed: bool, dtype: torch.dtype) -> tor
     return made.t() if transposed else made
 
 
-def seconds(problem: dict[str, Any], tuned: Any) -> float:
+def operands(problem: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     dtype = getattr(torch, problem["dtype"])
     m, n, k = (problem[name] for name in "mnk")
     a, b = stored(m, k, problem["trans_a"], dtype), stored(k, n, problem["trans_b"], dtype)
-    c = torch.empty((m, n), device="cuda", dtype=dtype if dtype.itemsize > 1 else torch.float32)
+    return a, b, torch.empty((m, n), device="cuda", dtype=dtype if dtype.itemsize > 1 else torch.float32)
+
+
+def seconds(problem: dict[str, Any], tuned: Any) -> float:
+    given = operands(problem)
     torch.cuda.synchronize()
     began = time.perf_counter()
-    launch(tuned, a, b, c)
+    launch(tuned, *given)
     torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+class Compiled:
+    """A kernel that is compiled where it would be launched."""
+
+    def __init__(self, tuned: Any) -> None:
+        self._tuned = tuned
+
+    def __getitem__(self, grid: Any) -> Any:
+        return lambda *arguments: self._tuned.warmup(*arguments, grid=grid)
+
+
+def compiled(problems: list[dict[str, Any]], tuned: Any, threads: int) -> float:
+    """Compile every configuration of all problems; seconds."""
+    began = time.perf_counter()
+    if threads and hasattr(triton, "AsyncCompileMode"):
+        with ThreadPoolExecutor(threads) as pool, triton.AsyncCompileMode(pool, ignore_errors=True):
+            for problem in problems:
+                launch(Compiled(tuned), *operands(problem))
     return time.perf_counter() - began
 
 
@@ -114,8 +141,19 @@ def main() -> None:
     strides = ["a_row", "a_column", "b_row", "b_column"]
     tuned = triton.autotune(configs=configs, key=["m", "n", "k", *strides])(matmul)
     torch.cuda.init()
+    compiling = compiled(asked["problems"], tuned, asked["threads"])
     taken = [seconds(problem, tuned) for problem in asked["problems"]]
-    print(json.dumps({"configurations": len(configs), "seconds": taken, "triton": triton.__version__}))
+    print(
+        json.dumps(
+            {
+                "configurations": len(configs),
+                "compiling": compiling,
+                "seconds": taken,
+                "threads": asked["threads"] if hasattr(triton, "AsyncCompileMode") else 0,
+                "triton": triton.__version__,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -28,7 +27,7 @@ import gemm_sides  # noqa: E402
 import gemm_vs_cublas  # noqa: E402
 from gemm_ratios import AGAIN, EXHAUSTIVE, OURS, OWN, VENDOR  # noqa: E402
 from gemm_sides import Ceilings, GpuClock, Operands, Precision, alternate, operand_sets  # noqa: E402
-from tuning_time import Spent, Tuning, spread  # noqa: E402
+from tuning_time import Spent, Tuning  # noqa: E402
 
 SINGLE = Precision("float32", "float32", tf32=False, scaled=False)
 
@@ -243,31 +242,3 @@ def test_a_tuning_that_was_resumed_took_all_of_its_runs():
     final = [entry.problem for entry in entries[1:]]
     made = Tuning.of("H200", final, entries, runs)
     assert (made.seconds, made.problems, made.configurations, made.busy) == (60.0, 2, 1.5, 1.0)
-
-
-def test_the_problems_for_autotune_are_spread_over_the_list():
-    problems = [Problem(KIND, (size,) * 3) for size in range(1, 101)]
-    assert [problem.sizes[0] for problem in spread(problems, 10)] == list(range(1, 101, 10))
-    assert spread(problems[:3], 10) == problems[:3]
-
-
-INTERPRETED = """
-import os, sys
-os.environ["TRITON_INTERPRET"] = "1"
-sys.path.insert(0, sys.argv[1])
-import torch, triton_autotune
-for m, n, k, group in ((37, 29, 50, 1), (70, 60, 33, 4)):
-    a, b, c = torch.randn(m, k), torch.randn(n, k).t(), torch.full((m, n), float("nan"))
-    triton_autotune.launch(triton_autotune.matmul, a, b, c, ROWS=16, COLUMNS=16, DEPTH=32, GROUP=group)
-    print(bool((c - a @ b).abs().max() < 1e-4))
-one, other = (triton_autotune.configurations(40, 2) for _ in range(2))
-print(len({str(config) for config in one}) == 40 and [str(x) for x in one] == [str(x) for x in other])
-"""
-
-
-def test_the_matmul_for_autotune_is_right_and_its_configurations_are_as_many_as_asked():
-    """In Triton's interpreter, on sizes that no tile divides."""
-    pytest.importorskip("triton", reason="Triton is not installed")
-    run = [sys.executable, "-c", INTERPRETED, BENCHMARKS]
-    done = subprocess.run(run, capture_output=True, text=True)
-    assert done.stdout.split() == ["True"] * 3, done.stderr

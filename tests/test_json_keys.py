@@ -47,8 +47,9 @@ from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.swept import Swept
-from tunesmith.session.tuning_file import Comparison
+from tunesmith.session.tuning_file import Compared, Comparison
 from tunesmith.session.tuning_file.compare import Ratio
+from tunesmith.toolchains.blas import LoadedBlas
 from tuning_runs import fake_file
 
 COMMANDS = (
@@ -115,7 +116,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "tune": documents.outcome(done),
         "show": documents.summary(session.summarise(done.folder)),
         "select": documents.choice((16, 16, 16), choice),
-        "compare": documents.comparison([compared]),
+        "compare": documents.comparison(Compared((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
         "random tune": random_outcome.document(_done(folder, selection=choose(_random_rows()))),
         "random tune --arch": random_compiled.document(_compiled(folder)),
         "random select": random_choice.document(Selected(choose(_random_rows()), [])),

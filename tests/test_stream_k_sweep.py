@@ -17,7 +17,7 @@ from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import families
 from tunesmith.models._stream_k_costs import counts
-from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Published, Room, Tile, Work
+from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Room, Tile, Work
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_launch import GRID
 from tunesmith.problems.gemm import gemm_type
@@ -27,7 +27,6 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame import run as frame_run
 from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.stream_k import sweep as stream_k_sweep
-from tunesmith.session.stream_k.choices import as_launched, log_spaced, sweep_of
 from tunesmith.session.stream_k.kernels import TileFilter, asked, room_of
 from tunesmith.session.stream_k.planned import Planner
 from tunesmith.session.stream_k.refit import refit
@@ -39,65 +38,6 @@ QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_sec
 GPU = replace(fake_target("GPU"), api="OpenCL", name="a GPU", compute_units=132)
 ROOM = Room(132)
 DEPTH = 64
-
-
-# --- what is tried --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("most", "count"), [(132, 24), (20, 24), (1, 24), (264, 5), (2, 1)])
-def test_grids_are_as_many_as_asked_for_and_reach_both_ends(most, count):
-    grids = log_spaced(most, count)
-    assert len(grids) == min(most, count)
-    assert grids == sorted(set(grids))
-    assert grids[0] == 1
-    assert grids[-1] == most or count == 1
-
-
-def test_every_number_of_split_tiles_is_tried_on_every_grid():
-    work = Work(140, 64, DEPTH)
-    tried = sweep_of(work, ROOM, Choice(132), grids=24, parts=(2, 4), capped=False)
-    for grid in log_spaced(132, 24):
-        if 140 % grid and grid > 20:
-            assert {Choice(grid, 140 % grid), Choice(grid, 140 % grid + grid)} <= set(tried)
-    assert {choice.splits for choice in tried} == {1, 2, 4}
-    assert len(tried) == len(set(tried))
-
-
-def test_what_is_next_to_the_prediction_is_tried_too():
-    work = Work(140, 64, DEPTH)
-    plain = sweep_of(work, ROOM, Choice(132), grids=3, parts=(), capped=False)
-    near = sweep_of(work, ROOM, Choice(97, 43), grids=3, parts=(), capped=False)
-    assert {Choice(grid, 140 - grid) for grid in (96, 97, 98)} <= set(near)
-    assert not {Choice(grid, 140 - grid) for grid in (96, 97, 98)} & set(plain)
-
-
-def test_whole_tiles_are_one_launch_unless_grids_are_capped():
-    work = Work(140, 64, DEPTH)
-    free = sweep_of(work, ROOM, Choice(132), grids=24, parts=(), capped=False)
-    assert [choice for choice in free if not choice.streamed] == [Choice(132)]
-    capped = sweep_of(work, Room(64), Choice(64), grids=24, parts=(), capped=True)
-    assert len([choice for choice in capped if not choice.streamed]) > 5
-    assert max(choice.grid for choice in capped) == 64
-
-
-def test_what_has_no_chance_is_left_out_unless_it_was_predicted():
-    work = Work(1000, 64, DEPTH)
-    tried = sweep_of(work, ROOM, Choice(132, 76), grids=24, parts=(), capped=False)
-    assert min(choice.grid for choice in tried if choice.streamed) > 5
-    assert Choice(3, 1) in sweep_of(work, ROOM, Choice(3, 1), grids=24, parts=(), capped=False)
-
-
-def test_what_is_compared_is_always_tried():
-    models = (Portable(ROOM), Published(ROOM), Calibrated(calibration(ROOM)))
-    for tiles in (1, 2, 131, 133, 264, 5000):
-        for iterations in (1, 2, 1024):
-            work = Work(tiles, iterations, DEPTH)
-            for model in models:
-                choice = model.choose(work)
-                tried = sweep_of(work, ROOM, choice, grids=4, parts=(2, 4), capped=False)
-                assert as_launched(work, choice, ROOM, False) in tried
-                assert Choice.whole_tiles(work, ROOM) in tried
-                assert iterations < 4 or {2, 4} <= {one.splits for one in tried}
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------

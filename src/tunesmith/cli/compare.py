@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import documents, tables
-from tunesmith.session.tuning_file import compare_with_numpy
+from tunesmith.session.tuning_file import against_numpy
 
 from ._output import Json, print_facts
 
@@ -20,9 +20,10 @@ def compare(
 ) -> None:
     """Compare the library with NumPy on every tuned size: blocks of calls take turns, host time on both sides.
 
-    The ratio is a fact, not a verdict: it does not change the exit code.
+    The ratio is a fact, not a verdict: it does not change the exit code. What makes it worth less (a variable that
+    slows NumPy's BLAS down, a busy machine, a wide interval) is said below the table.
 
     Example: `tunesmith compare out/quickstart`
     """
-    rows = list(compare_with_numpy(folder))
-    print_facts(as_json, documents.comparison, partial(tables.comparison, folder=folder), rows)
+    compared = against_numpy(folder)
+    print_facts(as_json, documents.comparison, partial(tables.comparison, folder=folder), compared)

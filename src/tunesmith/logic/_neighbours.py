@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from ._document import Document
 
 SPEAK = 4
-"""Nearest sizes that are asked. With 4 to 6 of them, the solution that is chosen for one of 231 GEMMs that was left out
-took 1.07 to 1.08 of the best time in the geometric mean, with one 1.12 (`benchmarks/sizes_left_out.py`, H200,
-2026-11-22)."""
+"""Nearest sizes that are asked. `benchmarks/held_out.py` fits it on the run over one list of GEMMs and scores it on
+that over another (`benchmarks/recorded/gemm_bf16_second/`)."""
 CLOSE = 0.1
 """Added to every distance, so that a size that is very near does not drown all others."""
 NOT_THERE = 1.0

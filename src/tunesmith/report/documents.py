@@ -10,7 +10,7 @@ from tunesmith.logic import Choice, Logic, Sheet
 from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
 from tunesmith.session.frame.record import Outcome
-from tunesmith.session.tuning_file import Comparison, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.store import Winner
 
 from ._run import Document, fields, head
@@ -78,8 +78,10 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Docume
     }
 
 
-def comparison(rows: Sequence[Comparison]) -> Document:
+def comparison(compared: Compared) -> Document:
     return {
+        "peer": asdict(compared.peer),
+        "look_at": list(compared.look_at),
         "rows": [
             {
                 "problem_type": one.problem.type.name,
@@ -89,8 +91,8 @@ def comparison(rows: Sequence[Comparison]) -> Document:
                 "flops": one.flops,
                 **asdict(one.ratio),
             }
-            for one in rows
-        ]
+            for one in compared.rows
+        ],
     }
 
 

@@ -12,7 +12,8 @@ from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Rule, Sheet
 from tunesmith.logic import Document as LogicDocument
 from tunesmith.session.frame.record import Outcome
-from tunesmith.session.tuning_file import Comparison, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
 
 from . import _text
@@ -175,19 +176,23 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
     )
 
 
-def comparison(rows: Sequence[Comparison], folder: Path) -> RenderableType:
-    """Per size: the winner, GFLOP/s with interval, NumPy's, and NumPy's time over ours with its interval."""
+def comparison(compared: Compared, folder: Path) -> RenderableType:
+    """Per size: the winner, GFLOP/s with interval, NumPy's, and NumPy's time over ours with its interval, with a mark
+    where that is too wide to be quoted. Then which BLAS NumPy called, and what makes a ratio worth less."""
     columns = ("size", "GFLOP/s", "±", "NumPy", "NumPy's time / ours", "95 %", "winner")
     shown = table(*columns, right=columns[1:6])
-    for one in rows:
+    for one in compared.rows:
         ratio = one.ratio
         ours, peer = (f"{one.flops / time.seconds * 1e-9:.4g}" for time in (ratio.ours, ratio.peer))
         interval, doubt = f"{ratio.low:.2f} to {ratio.high:.2f}", _text.half_width(ratio.ours)[1:]
-        shown.add_row(str(one.problem), ours, doubt, peer, f"{ratio.ratio:.2f}", interval, one.solution)
+        said = f"{'? ' * is_wide(ratio)}{ratio.ratio:.2f}"
+        shown.add_row(str(one.problem), ours, doubt, peer, said, interval, one.solution)
     files = sorted(folder.rglob("*_Final.csv")) if folder.is_dir() else []
     logic = sorted(folder.rglob("*.yaml")) if folder.is_dir() else [folder]
     return Group(
         titled("through the library, host time, against NumPy", shown),
+        f"NumPy's BLAS: {compared.peer}",
+        *(f"look at: {sentence}" for sentence in compared.look_at),
         "",
         *(f"CSV: {path}" for path in files),
         *(f"logic: {path}" for path in logic),

@@ -74,17 +74,46 @@ def host_library() -> Library:
     """The BLAS that SciPy calls: `OpenBLAS 0.3.30 SkylakeX, 2 threads, of SciPy 1.17.1`."""
     # Imported here, the first of them since it loads the library that the second looks at.
     import scipy
-    import scipy.linalg.cython_blas
+    import scipy.linalg.cython_blas  # loaded for its library
+
+    # NumPy's wheel brings a copy of its own, which is not the one that is called.
+    return Library("SciPy", str(_loaded(f"SciPy {scipy.__version__}", "numpy")))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBlas:
+    """A BLAS in this process: its `kernel` is the processor that it chose its code for; `owner` is who calls it. Empty
+    and None are what it does not tell."""
+
+    name: str
+    version: str
+    kernel: str
+    threads: int | None
+    owner: str
+
+    def __str__(self) -> str:
+        told = " ".join(part for part in (self.name, self.version, self.kernel) if part)
+        return f"{told}{'' if self.threads is None else f', {self.threads} threads'}, of {self.owner}"
+
+
+def numpy_blas() -> LoadedBlas:
+    """The BLAS that NumPy calls, as it is now."""
+    import numpy as np
+
+    # SciPy's wheel brings a copy of its own, too.
+    return _loaded(f"NumPy {np.__version__}", "scipy")
+
+
+def _loaded(owner: str, other: str) -> LoadedBlas:
+    """Of several that are loaded, one that does not lie in the package `other`, nor among its libraries."""
     from threadpoolctl import threadpool_info
 
-    loaded = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    # NumPy's wheel brings a copy of its own, which is not the one that is called.
-    own = [one for one in loaded if not any(part.startswith("numpy") for part in Path(one["filepath"]).parts)]
-    told = (own or loaded or [{}])[0]
+    every = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    own = [one for one in every if not {other, f"{other}.libs"} & set(Path(one["filepath"]).parent.parts)]
+    told = (own or every or [{}])[0]
     name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(told.get("internal_api", ""), "BLAS")
-    parts = (name, told.get("version"), told.get("architecture"))
-    threads = f", {told['num_threads']} threads" if "num_threads" in told else ""
-    return Library("SciPy", " ".join(str(part) for part in parts if part) + f"{threads}, of SciPy {scipy.__version__}")
+    version, kernel = (str(told.get(key) or "") for key in ("version", "architecture"))
+    return LoadedBlas(name, version, kernel, told.get("num_threads"), owner)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
@@ -10,6 +11,9 @@ from tunesmith.models.stream_k import Choice, Decision, Room, Work, choices_on
 
 GRIDS = 24
 SPLITS = (2, 4, 8, 16)
+
+EVEN = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Work-groups for each tile that equal shares of K may have."""
 
 FUTILE = 10.0
 """Times the fewest iterations that a work-group may have, which no other cost of a launch makes up for."""
@@ -34,38 +38,50 @@ def split_k(work: Work, room: Room, parts: Collection[int]) -> list[Choice]:
 def sweep_of(
     work: Work,
     room: Room,
-    predicted: Choice,
-    others: Iterable[Choice] = (),
+    said: Iterable[Choice],
     *,
     grids: int,
     parts: Collection[int],
     capped: bool,
-) -> list[Choice]:
-    """What is compared: what was predicted, by `others` too, whole tiles and split-K; then what is next to the
-    prediction, and `grids` grids with every number of split tiles that makes sense, unless it has no chance. Each once.
+) -> tuple[list[Choice], list[Choice]]:
+    """What is compared, each once: what the ways to decide have `said`; and what is searched, which does not depend on
+    it. That is whole tiles and split-K; `grids` grids and those that cut every tile evenly, with every number of split
+    tiles that makes sense, unless it has no chance.
     """
-    compared = [predicted, *others, Choice.whole_tiles(work, room), *split_k(work, room, parts)]
-    asked = [as_launched(work, choice, room, capped) for choice in compared]
-    tried = [
-        *neighbours(work, predicted, room, parts),
-        *(choice for grid in log_spaced(room.groups, grids) for choice in _on(work, grid)),
-    ]
-    busiest = {
-        choice: Decision(work, choice).schedule.busiest
-        for choice in (*asked, *(as_launched(work, choice, room, capped) for choice in tried))
-    }
+    asked = dict.fromkeys(as_launched(work, choice, room, capped) for choice in said)
+    plain = [Choice.whole_tiles(work, room), *split_k(work, room, parts)]
+    shared = [choice for grid in _searched(work, room, grids) for choice in _on(work, grid)]
+    searched = dict.fromkeys(as_launched(work, choice, room, capped) for choice in (*plain, *shared))
+    busiest = {choice: Decision(work, choice).schedule.busiest for choice in searched}
     fewest = min(busiest.values())
-    return [choice for choice, most in busiest.items() if choice in asked or most <= FUTILE * fewest]
+    return list(asked), [one for one, most in busiest.items() if one in plain or most <= FUTILE * fewest]
 
 
-def neighbours(work: Work, choice: Choice, room: Room, parts: Collection[int]) -> Iterator[Choice]:
-    """One work-group more or less, with all that may be split on that grid; of split-K, one part more or less."""
-    if choice.splits > 1:
-        yield from split_k(work, room, [n for n in (choice.splits - 1, choice.splits + 1) if n > 1 and parts])
+def closer(
+    work: Work, best: Choice, room: Room, *, grids: int, parts: Collection[int], capped: bool
+) -> Iterator[Choice]:
+    """What is next to the best that was searched: of split-K, one part more or less; else one work-group more or less,
+    and half the way to the grids that were searched beside it, on a logarithmic scale."""
+    if best.splits > 1:
+        yield from split_k(work, room, [n for n in (best.splits - 1, best.splits + 1) if n > 1 and parts])
         return
-    for grid in (choice.grid, choice.grid - 1, choice.grid + 1):
+    if not best.streamed and not capped:
+        return
+    searched = _searched(work, room, grids)
+    beside = (
+        max((g for g in searched if g < best.grid), default=1),
+        min((g for g in searched if g > best.grid), default=1),
+    )
+    halfway = (round(math.sqrt(best.grid * other)) for other in beside if other > 1)
+    for grid in sorted({best.grid - 1, best.grid + 1, *halfway} - {best.grid}):
         if 1 <= grid <= room.groups:
-            yield from _on(work, grid)
+            yield from (as_launched(work, choice, room, capped) for choice in _on(work, grid))
+
+
+def _searched(work: Work, room: Room, grids: int) -> list[int]:
+    """Evenly spaced ones, and those with a few work-groups for every tile."""
+    even = (work.tiles * parts for parts in EVEN)
+    return sorted({*log_spaced(room.groups, grids), *(grid for grid in even if grid <= room.groups)})
 
 
 def _on(work: Work, grid: int) -> list[Choice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,20 +12,22 @@ from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem
 from tunesmith.session.frame.oracle import ConfigurationOracle
 
-from .choices import SPLITS, as_launched, sweep_of
+from .choices import SPLITS, as_launched, closer, sweep_of
 from .kernels import StreamKernel, in_layout
 from .swept import DATA_PARALLEL
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A product, what every way to decide says of it, and the configuration of each choice that is legal."""
+    """A product, what every way to decide says of it, and the configuration of each choice that is legal. `searched`
+    are those of them that are there whatever was said."""
 
     listed: ListedGemm
     problem: Problem
     work: Work
     said: Mapping[str, Choice]
     configs: Mapping[Choice, Configuration]
+    searched: frozenset[Choice]
 
 
 class Planner:
@@ -48,17 +50,34 @@ class Planner:
         work = kernel.tile.work(gemm.m, gemm.n, gemm.batch, gemm.k)
         said = {model.name: self.launched(model, work) for model in self.models}
         said[DATA_PARALLEL] = Choice.whole_tiles(work, kernel.room)
-        predicted, *others = said.values()
-        parts = SPLITS if self.kernel.parts else ()
-        swept = sweep_of(work, kernel.room, predicted, others, grids=self.grids, parts=parts, capped=kernel.capped)
-        configs = {choice: kernel.configured(Decision(work, choice)) for choice in swept}
-        oracle = self._oracle(kind)
-        legal = {
+        asked, searched = sweep_of(
+            work, kernel.room, said.values(), grids=self.grids, parts=self._parts, capped=kernel.capped
+        )
+        legal = self._legal(kernel, problem, work, dict.fromkeys([*asked, *searched]))
+        found = frozenset(searched) & legal.keys()
+        return Planned(listed, problem, work, said, legal, found) if legal else None
+
+    def closer(self, one: Planned, best: Choice) -> dict[Choice, Configuration]:
+        """What is next to the best of a product's searched choices, and was not tried."""
+        kernel = self._in_type(one.problem.type)
+        assert kernel is not None, "it was planned"
+        near = closer(one.work, best, kernel.room, grids=self.grids, parts=self._parts, capped=kernel.capped)
+        return self._legal(kernel, one.problem, one.work, [choice for choice in near if choice not in one.configs])
+
+    @property
+    def _parts(self) -> tuple[int, ...]:
+        return SPLITS if self.kernel.parts else ()
+
+    def _legal(
+        self, kernel: StreamKernel, problem: Problem, work: Work, choices: Iterable[Choice]
+    ) -> dict[Choice, Configuration]:
+        configs = {choice: kernel.configured(Decision(work, choice)) for choice in choices}
+        oracle = self._oracle(problem.type)
+        return {
             choice: config
             for choice, config in configs.items()
             if not (oracle.rejections(config) or oracle.rejections_for(config, problem))
         }
-        return Planned(listed, problem, work, said, legal) if legal else None
 
     def launched(self, model: Model, work: Work) -> Choice:
         """What a model chooses."""

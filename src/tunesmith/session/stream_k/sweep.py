@@ -13,7 +13,7 @@ from tunesmith.models.stream_k import Calibrations, Choice
 from tunesmith.models.stream_k_file import read
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
-from tunesmith.records import Estimate, UserError
+from tunesmith.records import Configuration, Estimate, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
@@ -78,7 +78,8 @@ def sweep_stream_k(
 
 
 class SweepPlan(Plan):
-    """Takes a few products at a time: all their choices, raced; then the finalists of each side by side.
+    """Takes a few products at a time: all their choices, raced; then what is next to the fastest of those that were
+    searched whatever was predicted; then the finalists of each side by side.
 
     `swept` has the products that are done, of `products`. `judged` is the way to decide that a library has.
     """
@@ -118,8 +119,11 @@ class SweepPlan(Plan):
     def carry_out(self, run: Run) -> None:
         with run.batch(f"{len(self._planned)} products", sum(map(_count, self._planned))):
             for together in _raced_together(self._planned):
-                raced = self._raced(run, together)
-                for planned in together:
+                raced = dict(self._raced(run, together))
+                refined = [self._refined(one, raced) for one in together]
+                # Each race is of what is new: what is known of the others is in the first.
+                raced |= self._raced(run, [replace(one, configs=new) for one, new in refined if new])
+                for planned in (replace(one, configs={**one.configs, **new}) for one, new in refined):
                     swept = self._confirmed(run, planned, raced)
                     self.swept += [swept] if swept.finals else []
                     self._done += 1
@@ -152,9 +156,20 @@ class SweepPlan(Plan):
 
     def _raced(self, run: Run, together: Sequence[Planned]) -> Mapping[Cell, Estimate]:
         """Products of one type, each a race of its own: no launch is stopped for another product's sake."""
+        if not together:
+            return {}
         measure = run.measure(together[0].problem.type)
         races = [[(config, one.problem) for config in one.configs.values()] for one in together]
         return measure.screen_cells(races, racing=True).cells
+
+    def _refined(self, one: Planned, raced: Mapping[Cell, Estimate]) -> tuple[Planned, dict[Choice, Configuration]]:
+        """A product whose race is over, and what is next to the fastest that was searched."""
+        times = {
+            choice: raced[config, one.problem].seconds
+            for choice, config in one.configs.items()
+            if choice in one.searched and (config, one.problem) in raced
+        }
+        return one, self._planner.closer(one, min(times, key=times.__getitem__)) if times else {}
 
     def _confirmed(self, run: Run, one: Planned, raced: Mapping[Cell, Estimate]) -> Swept:
         """A product whose race is over: its finalists side by side."""

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tunesmith.devices import environment
+from tunesmith.devices.host_load import HostLoad
 from tunesmith.library import Launched, Library, load
 from tunesmith.library.doors import door_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
+from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
 
 from .compare import Ratio, compare
 
 MOST_SETS = 64
 """Sets of arrays at most: enough to leave a cache even where the arrays are small, without filling memory."""
+
+WIDE = 1.5
+"""The upper end of an interval over its lower end, from which on it does not tell a gain of a fifth from a loss of one
+(1.2 / 0.8)."""
+BUSY_SHARE, BUSY_LEAST = 0.1, 0.2
+"""Of the processors, and in processors: what others may keep busy. Both sides use all of them, so what is taken from
+one at a time is missing."""
+CHOSEN_BY = {
+    "OpenBLAS": ("OPENBLAS_CORETYPE",),
+    "MKL": ("MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE"),
+    "BLIS": ("BLIS_ARCH_TYPE",),
+}
+"""Variables that set which code a BLAS runs, in the place of what the processor says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,62 @@ class Comparison:
     solution: str
     rule: str
     ratio: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """All sizes beside NumPy; `peer` is the BLAS that it called, `look_at` what makes a figure worth less."""
+
+    rows: tuple[Comparison, ...]
+    peer: LoadedBlas
+    look_at: tuple[str, ...]
+
+
+def against_numpy(folder: Path) -> Compared:
+    """`compare_with_numpy` on every size, with what must be known of both sides to read the ratios."""
+    load = HostLoad()
+    rows = tuple(compare_with_numpy(folder))
+    peer = numpy_blas()
+    found = [*settings_of(peer, os.environ, len(load.processors)), *conditions_of(rows, load)]
+    return Compared(rows, peer, tuple(found))
+
+
+def settings_of(peer: LoadedBlas, variables: Mapping[str, str], processors: int) -> Iterator[str]:
+    """What was set that keeps the peer from being as fast as it can be."""
+    for name in CHOSEN_BY.get(peer.name, ()):
+        if value := variables.get(name):
+            kernel = f", {peer.kernel}," if peer.kernel else ""
+            yield (
+                f"{name}={value} is set: {peer.name} does not choose its kernel{kernel} for this processor, and NumPy"
+                " may be slower than it is without; unset it and compare again"
+            )
+    if peer.threads is not None and peer.threads < processors:
+        yield (
+            f"{peer.name} has {peer.threads} thread{'s' * (peer.threads > 1)} on {processors} processors; unset the"
+            " variables that limit it (OMP_NUM_THREADS and its like) and compare again"
+        )
+
+
+def conditions_of(rows: Sequence[Comparison], load: HostLoad) -> Iterator[str]:
+    """What disturbed the comparison, and the ratios that say nothing because of it."""
+    processors = len(load.processors)
+    others = load.others()
+    if others is not None and others > max(BUSY_SHARE * processors, BUSY_LEAST):
+        yield (
+            f"the machine was busy with other work: {others:.1f} of {processors} processors; compare again when it is"
+            " quiet"
+        )
+    for one in rows:
+        if is_wide(one.ratio):
+            yield (
+                f"{one.problem}: the ratio may be anything from {one.ratio.low:.2f} to {one.ratio.high:.2f}, so it says"
+                " little; compare again"
+            )
+
+
+def is_wide(ratio: Ratio) -> bool:
+    """Whether the interval is too wide for the ratio to be quoted."""
+    return ratio.high > WIDE * ratio.low
 
 
 def compare_with_numpy(folder: Path) -> Iterator[Comparison]:

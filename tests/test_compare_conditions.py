@@ -1,0 +1,153 @@
+"""What `compare` says of both sides: NumPy's BLAS, and what makes a ratio worth less."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from library_fakes import logic
+from tunesmith.devices.host_load import HostLoad
+from tunesmith.logic import write_logic
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Estimate, Problem
+from tunesmith.report import documents, tables
+from tunesmith.session.tuning_file.compare import Ratio
+from tunesmith.session.tuning_file.peer import Compared, Comparison, conditions_of, settings_of
+from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
+
+OPENBLAS = LoadedBlas("OpenBLAS", "0.3.31", "Haswell", 2, "NumPy 2.4")
+TIME = Estimate(1.0, 0.9, 1.1, 12)
+
+
+def row(ratio: float, low: float, high: float) -> Comparison:
+    return Comparison(
+        Problem(gemm_type(), (64, 64, 64)), 2.0 * 64**3, "S", "exact", Ratio(TIME, TIME, ratio, low, high)
+    )
+
+
+# --- the settings ---------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_a_variable_chose_is_said_with_both_names():
+    (said,) = settings_of(OPENBLAS, {"OPENBLAS_CORETYPE": "Haswell"}, 2)
+    assert "OPENBLAS_CORETYPE=Haswell is set" in said
+    assert "unset it" in said
+    assert not list(settings_of(OPENBLAS, {"OPENBLAS_CORETYPE": ""}, 2))
+    assert not list(settings_of(OPENBLAS, {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, 2)), "another library's variable"
+    mkl = LoadedBlas("MKL", "2025.0", "", 2, "NumPy 2.4")
+    assert "MKL_ENABLE_INSTRUCTIONS=SSE4_2 is set" in next(settings_of(mkl, {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, 2))
+
+
+@pytest.mark.parametrize(
+    ("threads", "said"), [(1, "has 1 thread on 8"), (4, "has 4 threads on 8"), (8, ""), (None, "")]
+)
+def test_fewer_threads_than_processors_are_said(threads, said):
+    blas = LoadedBlas("OpenBLAS", "0.3.31", "SkylakeX", threads, "NumPy 2.4")
+    assert said in " ".join(settings_of(blas, {}, 8))
+    assert bool(list(settings_of(blas, {}, 8))) == bool(said)
+
+
+SHOWN = """
+import json, numpy
+from dataclasses import asdict
+from tunesmith.toolchains.blas import numpy_blas
+print(json.dumps(asdict(numpy_blas())))
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import scipy.linalg.cython_blas\n"])
+def test_the_blas_of_numpy_is_named_whatever_else_is_loaded(first):
+    pytest.importorskip("threadpoolctl")
+    if numpy_blas().name != "OpenBLAS":
+        pytest.skip("this NumPy calls another BLAS")
+    variables = {**os.environ, "OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", first + SHOWN], capture_output=True, text=True, env=variables)
+    found = json.loads(done.stdout)
+    assert (found["kernel"], found["threads"]) == ("Nehalem", 1), done.stderr
+    assert found["owner"].startswith("NumPy ")
+
+
+# --- the machine ----------------------------------------------------------------------------------------------------
+
+
+class Machine:
+    """Two processors of ours and one more; ticks of 10 ms are added as a test says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now, self.own, self.ticks = 100.0, 7.0, {0: 500, 1: 400, 2: 300}
+        self.file = folder / "stat"
+        self.write()
+
+    def write(self) -> None:
+        lines = [f"cpu{n} {busy} 0 0 99999 5 0 0 0 {busy} 0" for n, busy in self.ticks.items()]
+        self.file.write_text("\n".join(["cpu  9 9 9 9 9 9 9 9 9 9", *lines, "intr 1 2 3"]))
+
+    def load(self) -> HostLoad:
+        return HostLoad(self.file, frozenset({0, 1}), clock=lambda: self.now, own=lambda: self.own)
+
+    def runs(self, seconds: float, ours: float, busy: tuple[float, float, float]) -> None:
+        tick = os.sysconf("SC_CLK_TCK")
+        self.now, self.own = self.now + seconds, self.own + ours
+        self.ticks = {n: self.ticks[n] + round(tick * each) for n, each in enumerate(busy)}
+        self.write()
+
+
+def test_what_others_do_on_our_processors_is_what_is_busy_without_us(tmp_path):
+    machine = Machine(tmp_path)
+    load = machine.load()
+    machine.runs(10.0, ours=12.0, busy=(9.0, 8.0, 10.0))
+    assert load.others() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("others", "said"), [(0.0, False), (0.15, False), (0.5, True), (1.9, True)])
+def test_a_busy_machine_is_said(tmp_path, others, said):
+    machine = Machine(tmp_path)
+    load = machine.load()
+    machine.runs(10.0, ours=1.0, busy=(1.0 + 5 * others, 5 * others, 0.0))
+    found = list(conditions_of([row(1.0, 0.95, 1.05)], load))
+    assert [one for one in found if "busy with other work" in one] == found
+    assert bool(found) == said
+
+
+def test_where_the_system_does_not_tell_nothing_is_said(tmp_path):
+    load = HostLoad(tmp_path / "none", frozenset({0}))
+    assert load.others() is None
+    assert not list(conditions_of([], load))
+
+
+def test_a_ratio_that_may_be_anything_is_said_and_marked(tmp_path):
+    rows = (row(6.68, 2.89, 15.43), row(0.5, 0.45, 0.56))
+    said = list(conditions_of(rows, HostLoad(tmp_path / "none", frozenset({0}))))
+    assert len(said) == 1
+    assert "64x64x64: the ratio may be anything from 2.89 to 15.43" in said[0]
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(tables.comparison(Compared(rows, OPENBLAS, tuple(said)), tmp_path))
+    shown = console.export_text()
+    assert "? 6.68" in shown
+    assert "? 0.50" not in shown
+    assert "NumPy's BLAS: OpenBLAS 0.3.31 Haswell, 2 threads, of NumPy 2.4" in shown
+    assert f"look at: {said[0]}" in shown
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_which_blas_and_which_variable_chose_its_kernel(tmp_path):
+    write_logic(logic(gemm_type(), [{}], {(16, 24, 8): 0}).document, tmp_path / "logic.yaml")
+    if numpy_blas().name != "OpenBLAS":
+        pytest.skip("this NumPy calls another BLAS")
+    variables = {**os.environ, "OPENBLAS_CORETYPE": "Nehalem"}
+    run = [sys.executable, "-m", "tunesmith.cli.main", "compare", str(tmp_path), "--json"]
+    done = subprocess.run(run, capture_output=True, text=True, env=variables)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["peer"]["name"], found["peer"]["kernel"]) == ("OpenBLAS", "Nehalem")
+    assert any("OPENBLAS_CORETYPE=Nehalem" in one for one in found["look_at"])
+    assert documents.comparison(Compared((), OPENBLAS, ()))["peer"]["kernel"] == "Haswell"
