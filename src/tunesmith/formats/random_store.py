@@ -13,7 +13,7 @@ from tunesmith.records import LaunchShape, Target, UserError
 from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store
 
 from . import google_benchmark
-from ._reading import Reading
+from ._reading import DoubtError, Reading
 
 OPERATION = "Random"
 
@@ -57,7 +57,7 @@ def store_rows(path: Path) -> Reading:
     if not older:
         return rows
     what = f"{older} measurements with another device, driver, compiler or parameter than the last of their kind"
-    return rows + Reading(complaints=(UserError(str(path), f"{what} are left out", "tune each in its own folder"),))
+    return rows + Reading(complaints=(DoubtError(str(path), f"{what} are left out", "tune each in its own folder"),))
 
 
 def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:

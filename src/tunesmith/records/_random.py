@@ -31,7 +31,9 @@ class RandomRow:
 
     Speed is in 10^9 bytes a second (NaN where the row has none), `interval` the ends of its 95 % interval where known,
     `bytes` what one call writes (0 where not said). `aside` says why the row is no measurement (an aggregate of others,
-    a failure); such a row counts only where the original's arithmetic is repeated. `file` and `name` find it again.
+    a failure); such a row counts only where the original's arithmetic is repeated. `by_primbench` tells which original:
+    rocRAND's script of 2026 reads primbench's files, the one before google-benchmark's. `file` and `name` find the row
+    again.
     """
 
     generator: str
@@ -45,6 +47,7 @@ class RandomRow:
     bytes: int = 0
     interval: tuple[float, float] | None = None
     aside: Rejection | None = None
+    by_primbench: bool = False
 
     @property
     def pair(self) -> tuple[str, str]:
