@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
+from tunesmith.records import comment
+
 from .portblas import Combination, Mode
 
 _NUMBERS = {
@@ -79,4 +81,4 @@ def stem(combination: Combination, mode: Mode) -> str:
 
 def definition(config: str, lines: Iterable[str]) -> str:
     """The text of an X-macro file, without an end to its last line. `config` is the path as it was given."""
-    return "\n".join((FIRST_LINE, f"// Config from: {config}", *_GUARD, *lines))
+    return "\n".join((FIRST_LINE, f"// Config from: {comment(config)}", *_GUARD, *lines))
