@@ -364,6 +364,31 @@ def test_compat_follows_the_script_of_2026_for_primbench_and_the_one_before_for_
     assert select(old, "--objective", "compat", code=0)["decisions"][0]["chosen"] == [256, 600]
 
 
+def test_a_caution_is_told_again_and_stays_in_header_and_table_until_it_is_chosen_anew(tmp_path: Path) -> None:
+    caution = "the host was busy with other work: load 9.0 on 2 processors"
+    context = {"hdp_gcn_arch_name": "gfx90a", "tunesmith_cautions": [caution, 7]}
+    busy, out = tmp_path / "busy.json", tmp_path / "out"
+    busy.write_text(json.dumps({"context": context, "benchmarks": benchmarks("xorwow", GOOD)}))
+    other = write(tmp_path / "other.json", benchmarks("xorwow", GOOD), "sm_90")
+    document = select(busy, other, "--out-dir", out, code=1)
+    assert [one.partition(";")[0] for one in document["look_at"]] == [f"{busy}: when it was measured, {caution}"]
+    assert [one["cautions"] for one in document["decisions"]] == [[caution], []]
+    assert f"look at: {busy}: when it was measured, {caution}" in invoke("select", busy).stdout
+    assert select(busy, "--objective", "compat", code=0)["look_at"]
+    header, table = out / "xorwow_config.hpp", out / "tunesmith_random.json"
+    doubted = [line for line in header.read_text().splitlines() if "// doubtful: " in line]
+    assert len(doubted) == header.read_text().count("target_arch::gfx90a:") > 0
+    assert all("target_arch::gfx90a: return" in line and line.endswith(f"; // doubtful: {caution}") for line in doubted)
+    assert read_table(table).entries["gfx90a"]["xorwow"].cautions == (caution,)
+    assert read_table(table).entries["sm_90"]["xorwow"].cautions == ()
+    select(other, "--out-dir", out, code=0)
+    assert "// doubtful: " in header.read_text()
+    quiet = write(tmp_path / "quiet.json", benchmarks("xorwow", GOOD))
+    select(quiet, "--out-dir", out, code=0)
+    assert "// doubtful: " not in header.read_text()
+    assert "cautions" not in table.read_text()
+
+
 def test_an_architecture_that_is_a_keyword_is_refused_in_headers_and_the_others_are_written(
     good: Path, tmp_path: Path
 ) -> None:

@@ -69,7 +69,8 @@ def _headers(
             name = rocrand_headers.file_name(generator)
             existing = next((path / name for path in (folder, merge_from) if path and (path / name).is_file()), None)
             before = _text(existing) if existing else ""
-            text = rocrand_headers.header(generator, shapes, group[0].matrix.default, before, str(existing))
+            doubts = {one.architecture: "; ".join(one.cautions) for one in group if one.cautions}
+            text = rocrand_headers.header(generator, shapes, group[0].matrix.default, before, str(existing), doubts)
         except UserError as error:
             complaints.append(error)
         else:
@@ -88,7 +89,7 @@ def _table(decisions: Sequence[Decision]) -> RandomTable:
     entries: dict[str, dict[str, TunedShapes]] = defaultdict(dict)
     for decision in decisions:
         pairs = {(one.distribution, one.value_type): one.shape for one in decision.overrides}
-        entries[decision.architecture][decision.generator] = TunedShapes(decision.chosen, pairs)
+        entries[decision.architecture][decision.generator] = TunedShapes(decision.chosen, pairs, decision.cautions)
     return RandomTable(entries)
 
 

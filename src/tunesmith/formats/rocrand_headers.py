@@ -11,11 +11,11 @@ Names that rocRAND's library asks for are facts of its interface; the files' wor
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, UserError
 
-from ._cpp_switch import Shapes, merged
+from ._cpp_switch import Shapes, doubted, merged
 from ._templates import template
 
 TARGETS_FILE = "tunesmith_target_arch.hpp"
@@ -51,12 +51,20 @@ def check_architecture(name: str) -> None:
         raise UserError(name, "cannot be the name of an architecture in a C++ header", remedy)
 
 
-def header(generator: str, shapes: Shapes, default: LaunchShape, existing: str = "", place: str = "") -> str:
+def header(
+    generator: str,
+    shapes: Shapes,
+    default: LaunchShape,
+    existing: str = "",
+    place: str = "",
+    doubts: Mapping[str, str] | None = None,
+) -> str:
     """The header's text: `existing` with the shapes of these architectures put in, or a new one.
 
     Everything else in an existing header stays: other architectures, its licence, what was written by hand. UserError
     if it has no switches over `target_arch` to put them into, or `shapes` is empty. The architecture `unknown` is
-    left out: rocRAND takes that branch for its default ordering too, whose sequence must not change.
+    left out: rocRAND takes that branch for its default ordering too, whose sequence must not change. `doubts`, by
+    architecture, stand as comments behind its returns, until it is chosen for anew.
     """
     shapes = {name: shapes[name] for name in sorted(shapes) if name != UNKNOWN_ARCHITECTURE}
     for name in shapes:
@@ -66,8 +74,10 @@ def header(generator: str, shapes: Shapes, default: LaunchShape, existing: str =
     theirs = {name: shape for name, shape in shapes.items() if name.startswith("gfx")}
     ours = shapes if len(theirs) < len(shapes) else {}
     if not existing:
-        return template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
-    return _into(existing, generator, theirs, ours, default, place)
+        text = template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
+    else:
+        text = _into(existing, generator, theirs, ours, default, place)
+    return doubted(text, {name: (doubts or {}).get(name, "") for name in shapes})
 
 
 def targets(names: Sequence[str], existing: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
@@ -47,7 +47,8 @@ def choose(
             complaints += _not_measured(matrix, _without_default(matrix, group))
             made = decide(matrix, objective, weights or {}, no_regressions)
         if isinstance(made, Decision):
-            decisions.append(made)
+            cautions = dict.fromkeys(one for row in group for one in row.cautions)
+            decisions.append(replace(made, cautions=tuple(cautions)))
         else:
             complaints.append(made)
     return Selection(objective, tuple(decisions), tuple(complaints))

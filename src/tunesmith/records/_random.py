@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ._errors import Rejection
 
@@ -33,7 +33,7 @@ class RandomRow:
     `bytes` what one call writes (0 where not said). `aside` says why the row is no measurement (an aggregate of others,
     a failure); such a row counts only where the original's arithmetic is repeated. `by_primbench` tells which original:
     rocRAND's script of 2026 reads primbench's files, the one before google-benchmark's. `file` and `name` find the row
-    again.
+    again. `cautions` are sentences on how it was measured that make it less to be trusted (a busy host, a drift).
     """
 
     generator: str
@@ -48,6 +48,7 @@ class RandomRow:
     interval: tuple[float, float] | None = None
     aside: Rejection | None = None
     by_primbench: bool = False
+    cautions: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def pair(self) -> tuple[str, str]:

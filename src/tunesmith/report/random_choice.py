@@ -178,6 +178,7 @@ def _decision(one: Decision) -> Document:
         "gain": one.gain,
         "ineligible": [{"shape": _shape(shape), **fields(why, "reason", "detail")} for shape, why in one.ineligible],
         "remarks": [asdict(remark) for remark in one.remarks],
+        "cautions": list(one.cautions),
     }
 
 
