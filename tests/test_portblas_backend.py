@@ -5,18 +5,26 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tunesmith.formats.portblas import Combination
-from tunesmith.formats.portblas_backend import Size, header
+from tunesmith.formats.portblas_backend import Size, header, is_taken
 
 LAUNCHER = r"""
 #pragma once
 #include <sstream>
 #include <string>
-namespace cl { namespace sycl { struct half {}; } }
+#include <type_traits>
+namespace sycl { struct half { short bits; }; }
 namespace blas {
+template <typename Container> struct ValueType;
+template <typename Element> struct ValueType<Element*> { using type = std::remove_cv_t<Element>; };
+template <typename Element> struct BufferIterator { Element* memory; };
+template <typename Element> struct ValueType<BufferIterator<Element>> { using type = std::remove_cv_t<Element>; };
+template <typename Type> struct is_sycl_scalar : std::is_scalar<Type>::type {};
+template <> struct is_sycl_scalar<sycl::half> : std::true_type {};
 enum class gemm_memory_t { local, no_local };
 enum class gemm_algorithm_t { standard, naive, tall_skinny };
 enum class gemm_vectorization_t { none, partial, full };
@@ -31,6 +39,7 @@ struct Gemm_Launcher {
     template <typename Handle, typename Event, typename... Rest>
     static typename Handle::event_t _select_gemm(Handle&, int m, int n, int k, Event, Rest...) {
         std::ostringstream s;
+        s << sizeof(typename ValueType<A>::type) << ':';
         s << Wg << '|' << Db << PadA << PadB << '|' << Cl << '|' << Tiles::text() << '|' << TA << TB << '|' << Memory
           << Algorithm << Vectorization << '|' << Vector << '|' << Batch;
         return s.str();
@@ -38,19 +47,46 @@ struct Gemm_Launcher {
 };
 }
 """
-"""Stands in for portBLAS: a launch tells its template's parameters."""
+"""Stands in for portBLAS's `src/interface/gemm_launcher.h` and what it includes (commit 6cf5e589): a launch tells its
+template's parameters, after the bytes of an element."""
 
 PROGRAM = r"""
 #include "portblas_backend.hpp"
 #include <iostream>
 struct Handle { using event_t = std::string; };
+struct Complex { float real, imaginary; };
 using blas::gemm_batch_type_t;
-template <bool TA, bool TB, typename Real = float>
+template <bool TA, bool TB, bool SA, bool SB, typename Handle, typename In, typename Out, typename Scalar,
+          typename Index>
+typename Handle::event_t specific(Handle& handle, Index m, Index n, Index k, Scalar alpha, In a, Out c, Index batch,
+                                  gemm_batch_type_t type) {
+    // What portBLAS's `_gemm_platform_specific` names, and what it leaves to deduction.
+    return blas::gemm::backend::_gemm<TA, TB, SA, SB, true>(
+        handle, m, n, k, alpha, a, m, Index(0), a, k, Index(0), Scalar(0), c, m, Index(0), batch, type,
+        typename Handle::event_t());
+}
+template <bool TA, bool TB, typename Real = float, bool SA = false, bool SB = false>
 void tell(int m, int n, int k, int batch, gemm_batch_type_t type = gemm_batch_type_t::strided) {
     Handle handle;
-    float memory = 0;
-    std::cout << blas::gemm::backend::_gemm<TA, TB, false, false, true, Real, float>(
-        handle, m, n, k, 1.0f, &memory, m, 0, &memory, k, 0, 0.0f, &memory, m, 0, batch, type, std::string()) << '\n';
+    Real memory{};
+    std::cout << specific<TA, TB, SA, SB>(handle, m, n, k, 1.0f, &memory, &memory, batch, type) << '\n';
+}
+void deduced() {
+    Handle handle;
+    sycl::half in{};
+    float out = 0;
+    // Halves in and floats out; constant memory; a buffer.
+    std::cout << specific<false, false, false, false>(handle, 9, 9, 9, 1.0f, &in, &out, 1, gemm_batch_type_t::strided)
+              << '\n';
+    const float constant = 0;
+    std::cout << specific<false, false, false, false>(handle, 9, 9, 9, 1.0f, &constant, &out, 1,
+                                                      gemm_batch_type_t::strided)
+              << '\n';
+    blas::BufferIterator<const double> input{};
+    blas::BufferIterator<double> output{};
+    std::cout << specific<false, false, false, false>(handle, 9L, 9L, 9L, 1.0, input, output, 1L,
+                                                      gemm_batch_type_t::strided)
+              << '\n';
 }
 int main() {
     tell<false, false>(1024, 1024, 1024, 1);
@@ -61,11 +97,17 @@ int main() {
     tell<true, true>(1024, 1024, 1024, 1);
     tell<false, false, double>(1024, 1024, 1024, 1);
     tell<false, true>(5, 5, 5, 8, gemm_batch_type_t::interleaved);
+    tell<true, false>(7, 7, 7, 2);
+    tell<false, false, float, true, false>(64, 64, 64, 64);
+    tell<false, false, float, false, true>(1024, 1024, 1024, 1);
+    tell<false, false, Complex>(1024, 1024, 1024, 1);
+    deduced();
 }
 """
 
 LARGE = Combination("local", "full", 4, 64, (8, 8), (16, 8), (2, 2), (1, 1), True, False, True)
 SMALL = Combination("non_local", "partial", 2, 0, (4, 2), (4, 8), (1, 1), (1, 1), False, False, False)
+LINE = Combination("local", "full", 1, 128, (2, 2), (4, 8), (1, 1), (1, 1), False, False, False)
 OTHER = Combination("tall_skinny", "none", 1, 128, (2, 2), (8, 8), (1, 1), (1, 1), False, True, True)
 NN = Size("s", False, False, False, 1024, 1024, 1024, 1, LARGE, 900.0)
 BATCH = replace(NN, m=64, n=64, k=64, batch=64, combination=SMALL, gflops=300.0)
@@ -83,22 +125,47 @@ def test_it_says_what_was_measured():
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 def test_each_size_and_transposition_gets_what_won_it(tmp_path):
     """The nearest size over logarithms; where a transposition, type or layout was not tuned, something that runs."""
-    (tmp_path / "interface").mkdir()
-    (tmp_path / "interface" / "gemm_launcher.h").write_text(LAUNCHER)
-    (tmp_path / "portblas_backend.hpp").write_text(header([NN, BATCH, TN], "Some GPU", "1.2"))
-    (tmp_path / "main.cpp").write_text(PROGRAM)
-    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-I", str(tmp_path)]
-    subprocess.run([*command, str(tmp_path / "main.cpp"), "-o", str(tmp_path / "main")], check=True)
-    told = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout.splitlines()
+    told = _told(tmp_path, header([NN, BATCH, TN], "Some GPU", "1.2"))
     large, small = "128|101|64|8 8 16 8 1 1 2 2 1 1 ", "32|000|0|4 2 4 8 1 1 1 1 1 1 "
-    other, plain = "64|011|128|2 2 8 8 1 1 1 1 1 1 ", "64|000|0|2 2 4 4 1 1 1 1 4 4 "
+    other, interleaved = "64|011|128|2 2 8 8 1 1 1 1 1 1 ", "64|000|0|2 2 4 4 1 1 1 1 4 4 "
+    plain = "64|000|64|2 2 8 8 1 1 1 1 1 1 "
     assert told == [
-        f"{large}|00|002|4|0",
-        f"{large}|00|002|4|0",
-        f"{small}|00|101|2|0",
-        f"{small}|00|101|2|0",
-        f"{other}|10|020|1|0",
-        f"{large}|11|002|4|0",
-        f"{large}|00|002|4|0",
-        f"{plain}|01|102|4|1",
+        f"4:{large}|00|002|4|0",
+        f"4:{large}|00|002|4|0",
+        f"4:{small}|00|101|2|0",
+        f"4:{small}|00|101|2|0",
+        f"4:{other}|10|020|1|0",
+        f"4:{large}|11|002|4|0",
+        f"8:{large}|00|002|4|0",
+        f"4:{interleaved}|01|102|4|1",
+        # The tall and skinny kernel does not know batches, only local memory's kernel knows symmetric operands.
+        f"4:{plain}|10|002|1|0",
+        f"4:{plain}|00|002|1|0",
+        f"4:{large}|00|002|4|0",
+        f"8:{plain}|00|002|1|0",
+        f"2:{small}|00|101|2|0",
+        f"4:{small}|00|101|2|0",
+        f"8:{small}|00|101|2|0",
     ]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_an_element_that_the_winner_is_illegal_for_gets_the_plain_kernel(tmp_path):
+    """32 work-items are a whole number of lines of 128 bytes for floats, not for halves, which are 64 in a line."""
+    told = _told(tmp_path, header([replace(NN, combination=LINE)], "Some GPU", "1.2"))
+    assert [line for line in told if line.startswith("4:32|000|128|")]
+    assert [line for line in told if line.startswith("2:")] == ["2:64|000|64|2 2 8 8 1 1 1 1 1 1 |00|002|1|0"]
+    assert not is_taken(LINE, "h")
+    assert is_taken(LINE, "s")
+    assert is_taken(LINE, "d")
+
+
+def _told(folder: Path, text: str) -> list[str]:
+    """What the program prints with this header."""
+    (folder / "interface").mkdir()
+    (folder / "interface" / "gemm_launcher.h").write_text(LAUNCHER)
+    (folder / "portblas_backend.hpp").write_text(text)
+    (folder / "main.cpp").write_text(PROGRAM)
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-I", str(folder)]
+    subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "main")], check=True)
+    return subprocess.run([folder / "main"], check=True, capture_output=True, text=True).stdout.splitlines()

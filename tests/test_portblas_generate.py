@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +81,75 @@ def test_in_compat_every_combination_has_its_line_and_file_and_equals_are_told(t
     made = make(tmp_path, {"non_local": [array]}, Mode.COMPAT)
     first, second = made.candidates
     assert second.equal_to == first.stem
-    assert len(list((tmp_path / "gen").glob("*.cl"))) == 2
+    assert len(list((tmp_path / "gen").glob("*.cpp"))) == 2
     assert (tmp_path / "c.def").read_text().split("\n")[5:] == [first.line, second.line]
+
+
+TUNER = r"""
+#include <cstdio>
+namespace blas {
+enum class gemm_memory_t { local, no_local };
+enum class gemm_algorithm_t { naive, standard };
+enum class gemm_batch_type_t { strided, interleaved };
+enum class gemm_vectorization_t { none, partial, full };
+template <int Rows, int Columns, int GroupRows, int GroupColumns, int, int, int, int, int, int> struct Tile {};
+}
+struct portblas_handle_t {};
+struct TestResultEntry {};
+template <bool, bool, blas::gemm_memory_t, blas::gemm_algorithm_t, blas::gemm_batch_type_t, blas::gemm_vectorization_t>
+struct GemmConfig {};
+template <typename> struct GemmArgs {};
+template <int VecSize, int Cls, typename Tile, bool DoubleBuffer, bool Nbca, bool Nbcb, typename Config, typename T>
+TestResultEntry tune(portblas_handle_t&, int, GemmArgs<T>);
+"""
+"""Stands in for portBLAS's `tools/auto_tuner/include/tune.hpp` and what it includes (commit 6cf5e589)."""
+
+CALLS = r"""
+#include "tune.hpp"
+template <typename Config, int VecSize, int Cls, typename Tile, bool... Flags>
+void call() {
+    portblas_handle_t handle;
+    tune<VecSize, Cls, Tile, Flags..., Config, float>(handle, 1, GemmArgs<float>());
+}
+#define BENCH_PARAMS(MEM, ALGO, BATCH, VEC, ...)                       \
+    call<GemmConfig<false, false, MEM, ALGO, BATCH, VEC>, __VA_ARGS__>(); \
+    call<GemmConfig<true, false, MEM, ALGO, BATCH, VEC>, __VA_ARGS__>();  \
+    call<GemmConfig<false, true, MEM, ALGO, BATCH, VEC>, __VA_ARGS__>();  \
+    call<GemmConfig<true, true, MEM, ALGO, BATCH, VEC>, __VA_ARGS__>();
+int main() {
+#include "c.def"
+}
+"""
+"""What portBLAS's tuner does with the list: it calls each combination in four transpositions."""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_compat_writes_the_files_that_it_lists_and_the_list_links_with_them(tmp_path: Path) -> None:
+    path, folder = written(tmp_path, {**TWO, **SAME}), tmp_path / "gen"
+    make(tmp_path, {**TWO, **SAME})
+    listed = invoke("generate", path, "--mode", "compat", "--source-dir", folder, "--list-files").stdout.splitlines()
+    invoke("generate", path, tmp_path / "c.def", "--mode", "compat", "--source-dir", folder)
+    assert sorted(listed) == sorted(map(str, folder.iterdir()))
+    assert {Path(name).suffix for name in listed} == {".cpp"}
+    (tmp_path / "tune.hpp").write_text(TUNER)
+    body = "{ return {}; }"
+    (tmp_path / "tune_impl.hpp").write_text(TUNER.replace("GemmArgs<T>);", f"GemmArgs<T>) {body}"))
+    (tmp_path / "main.cpp").write_text(CALLS)
+    command = ["g++", "-std=c++17", "-I", tmp_path, tmp_path / "main.cpp", *listed, "-o", tmp_path / "tuner"]
+    subprocess.run(command, check=True)
+    subprocess.run([tmp_path / "tuner"], check=True)
+
+
+def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The original's rules let through vectors that no OpenCL has; its sources are written all the same."""
+
+    def refuses(configuration: Configuration) -> str:
+        raise UserError("VectorSize", "no such vector", "take another")
+
+    monkeypatch.setattr(portblas_generate, "_standalone", refuses)
+    made = make(tmp_path, TWO, Mode.COMPAT)
+    assert sorted(map(str, (tmp_path / "gen").iterdir())) == sorted(made.listed)
+    assert not [one for one in made.candidates if one.equal_to]
 
 
 @pytest.mark.parametrize("mode", Mode)

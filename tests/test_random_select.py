@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from random_benchmarks import benchmarks, decide, pair, rows, write
+from random_benchmarks import GOLDEN, benchmark, benchmarks, decide, pair, rows, write
 from tunesmith.cli._app import app
 from tunesmith.logic.random_choice import choose
 from tunesmith.logic.random_decision import Objective
@@ -307,9 +307,109 @@ def test_what_a_person_gives_is_used_and_mistakes_in_it_are_said(good: Path, tmp
 
 def test_infinite_ratios_of_compat_are_null_in_json(tmp_path: Path) -> None:
     speeds = {"uniform/float": {(256, 512): 0.0, (64, 512): 130.0}, "normal/float": {(256, 512): 1.0, (64, 512): 1.0}}
-    document = select(write(tmp_path / "zero.json", benchmarks("xorwow", speeds)), "--objective", "compat", code=1)
+    document = select(write(tmp_path / "zero.json", benchmarks("xorwow", speeds)), "--objective", "compat", code=0)
     assert document["decisions"][0]["chosen"] == [64, 512]
     assert document["decisions"][0]["score"] is None
+
+
+SLOWER = GOOD | {"normal/float": {(256, 512): 10.0, (64, 512): 9.0, (128, 512): 10.0}}
+
+
+def test_compat_exits_with_0_where_rocrands_script_does(good: Path, tmp_path: Path) -> None:
+    """That script prints its warnings and ends well; it stops at names that it cannot parse, and where the default or
+    the generator's default is missing."""
+    slower = write(tmp_path / "slower.json", benchmarks("xorwow", SLOWER))
+    assert "is best on average" in select(slower, "--objective", "compat", code=0)["look_at"][0]
+    failed = write(tmp_path / "failed.json", [*benchmarks("xorwow", GOOD), benchmark("xorwow_normal_half_t9_b9", None)])
+    aggregates = [benchmark("xorwow_uniform_float_t64_b512_stddev", 1.0) | {"run_type": "aggregate"}]
+    more = write(tmp_path / "more.json", benchmarks("xorwow", GOOD) + aggregates)
+    nobody = write(tmp_path / "nobody.json", benchmarks("xorwow", GOOD), None)
+    for harmless in ((more,), (nobody,), (good, good)):
+        assert select(*harmless, "--objective", "compat", code=0)["look_at"]
+    # A failed row's distribution has no default.
+    foreign = write(tmp_path / "foreign.json", [*benchmarks("xorwow", GOOD), benchmark("BM_other", 1.0)])
+    unknown = write(tmp_path / "unknown.json", benchmarks("xorwow", GOOD) + benchmarks("mine", GOOD))
+    for fatal in (failed, foreign, unknown):
+        assert select(fatal, "--objective", "compat", code=1)["look_at"]
+
+
+@pytest.mark.parametrize("case", sorted(path.parent for path in GOLDEN.glob("*/exit_code.txt")), ids=lambda p: p.name)
+def test_compat_exits_as_rocrands_script_did(case: Path, tmp_path: Path) -> None:
+    """Ours tells nothing chosen (2) from something wrong (1)."""
+    done = invoke("select", *sorted(case.glob("*tuning*.json")), "--objective", "compat", "--out-dir", tmp_path)
+    assert bool(done.exit_code) == bool(int((case / "exit_code.txt").read_text())), done.output
+
+
+def primbench_rows(speeds: dict[tuple[int, int], float]) -> list[dict[str, Any]]:
+    """Of LFSR113, which finds an engine by masking the thread's number."""
+    names = {"engine": "lfsr113", "distribution": "uniform", "type": "float"}
+    return [
+        {"name": "s", "meta": {**names, "cfg": {"threads": block, "blocks": grid}}, "bytes_per_second": speed * 1e9}
+        for (block, grid), speed in speeds.items()
+    ]
+
+
+def test_compat_follows_the_script_of_2026_for_primbench_and_the_one_before_for_google_benchmark(
+    tmp_path: Path,
+) -> None:
+    speeds = {(256, 512): 100.0, (256, 600): 140.0, (512, 512): 120.0}
+    context = {"general": {"gpu": {"arch": "gfx90a"}}}
+    new = tmp_path / "new.json"
+    new.write_text(json.dumps({"context": context, "specializations": primbench_rows(speeds)}))
+    old = write(tmp_path / "old.json", benchmarks("lfsr113", {"uniform/float": speeds}))
+    document = select(new, "--objective", "compat", code=0)
+    assert document["decisions"][0]["chosen"] == [512, 512]
+    assert [row["shape"] for row in document["decisions"][0]["ranking"]] == [[512, 512], [256, 512]]
+    assert any("256x600 left out" in one["detail"] for one in document["decisions"][0]["remarks"])
+    assert select(old, "--objective", "compat", code=0)["decisions"][0]["chosen"] == [256, 600]
+
+
+def test_a_caution_is_told_again_and_stays_in_header_and_table_until_it_is_chosen_anew(tmp_path: Path) -> None:
+    caution = "the host was busy with other work: load 9.0 on 2 processors"
+    context = {"hdp_gcn_arch_name": "gfx90a", "tunesmith_cautions": [caution, 7]}
+    busy, out = tmp_path / "busy.json", tmp_path / "out"
+    busy.write_text(json.dumps({"context": context, "benchmarks": benchmarks("xorwow", GOOD)}))
+    other = write(tmp_path / "other.json", benchmarks("xorwow", GOOD), "sm_90")
+    document = select(busy, other, "--out-dir", out, code=1)
+    assert [one.partition(";")[0] for one in document["look_at"]] == [f"{busy}: when it was measured, {caution}"]
+    assert [one["cautions"] for one in document["decisions"]] == [[caution], []]
+    assert f"look at: {busy}: when it was measured, {caution}" in invoke("select", busy).stdout
+    assert select(busy, "--objective", "compat", code=0)["look_at"]
+    header, table = out / "xorwow_config.hpp", out / "tunesmith_random.json"
+    doubted = [line for line in header.read_text().splitlines() if "// doubtful: " in line]
+    assert len(doubted) == header.read_text().count("target_arch::gfx90a:") > 0
+    assert all("target_arch::gfx90a: return" in line and line.endswith(f"; // doubtful: {caution}") for line in doubted)
+    assert read_table(table).entries["gfx90a"]["xorwow"].cautions == (caution,)
+    assert read_table(table).entries["sm_90"]["xorwow"].cautions == ()
+    select(other, "--out-dir", out, code=0)
+    assert "// doubtful: " in header.read_text()
+    quiet = write(tmp_path / "quiet.json", benchmarks("xorwow", GOOD))
+    select(quiet, "--out-dir", out, code=0)
+    assert "// doubtful: " not in header.read_text()
+    assert "cautions" not in table.read_text()
+
+
+def test_an_architecture_that_is_a_keyword_is_refused_in_headers_and_the_others_are_written(
+    good: Path, tmp_path: Path
+) -> None:
+    own = [
+        write(tmp_path / f"{name}.json", benchmarks("xorwow", GOOD), name) for name in ("register", "co_await", "my")
+    ]
+    out = tmp_path / "out"
+    document = select(*own, good, "--out-dir", out, code=1)
+    assert [one.partition(";")[0] for one in document["look_at"]] == [
+        "co_await: cannot be the name of an architecture in a C++ header",
+        "register: cannot be the name of an architecture in a C++ header",
+    ]
+    for header in out.glob("*.hpp"):
+        assert not re.search(r"\b(register|co_await)\b", header.read_text())
+    assert "target_arch::my" in (out / "xorwow_config.hpp").read_text()
+    assert set(json.loads((out / "tunesmith_random.json").read_text())["architectures"]) == {
+        "co_await",
+        "gfx90a",
+        "my",
+        "register",
+    }
 
 
 def test_grid_sizes_are_printed_as_rocrands_script_prints_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store
+from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, RunEnd, RunStart, RunState, Store
 
 H200 = replace(fake_target(), api="CUDA", name="NVIDIA H200", architecture="sm_90", driver="CUDA 13.0")
 CPU = replace(fake_target("CPU"), api="OpenCL", architecture="x86-64")
@@ -69,6 +70,23 @@ def store(path: Path, entries: Iterable[Entry]) -> Path:
     with Store.open(path) as made:
         made.commit(list(entries))
     return path
+
+
+def test_a_run_s_caution_is_told_as_long_as_one_of_its_measurements_counts(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    start = RunStart(("tunesmith",), "", "", H200.name, H200.driver, "CUDA:0", "1")
+    with Store.open(path) as made:
+        run = made.begin_run(start)
+        made.commit([entry((64, 64), replace(ok(1e-3), started=time.time()), round_=RACE)])
+        made.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0, note="it was busy\nit was hot"))
+    told = [complaint.what for complaint in read_random([path]).complaints]
+    assert told == ["when it was measured, it was busy", "when it was measured, it was hot"]
+    assert {row.cautions for row in read_random([path]).rows} == {("it was busy", "it was hot")}
+    with Store.open(path) as made:
+        run = made.begin_run(start)
+        made.commit([entry((64, 64), replace(ok(1e-3), started=time.time()), round_=FULL)])
+        made.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0))
+    assert read_random([path]).complaints == ()
 
 
 def speeds(path: Path) -> dict[tuple[int, int], float]:

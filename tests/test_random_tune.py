@@ -18,6 +18,8 @@ from tunesmith.formats import read_random
 from tunesmith.logic import Logic
 from tunesmith.logic.random_table import read_table
 from tunesmith.records import LaunchShape, UserError, architecture_name
+from tunesmith.session.frame import run as frame_run
+from tunesmith.session.frame.drift import Anchor
 from tunesmith.session.frame.health import HealthWatch
 from tunesmith.session.random.plan import TABLE, tune_random
 from tunesmith.session.random.space import Matrix, matrix_for
@@ -103,10 +105,12 @@ TASK = RandomTask(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three generators, two distributions, five shapes each."""
+    """Three generators, two distributions, five shapes each. That this machine may be busy is not told here."""
     opencl_device()
     folder = tmp_path_factory.mktemp("random")
-    outcome = tune_random(TASK, folder, device="OpenCL")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frame_run.Run, "cautions", lambda self: [])
+        outcome = tune_random(TASK, folder, device="OpenCL")
     return outcome, outcome.written, folder
 
 
@@ -217,6 +221,34 @@ def test_a_host_that_is_busy_all_the_time_is_said_and_a_moment_is_not():
     cpu = replace(fake_target("CPU"), compute_units=2)
     assert watched(Health(busy=6.0), Health(busy=5.0), target=cpu) != []
     assert watched(Health(busy=6.0), Health(busy=1.0), target=cpu) == []
+
+
+BUSY = "the host was busy with other work: load 99.0 on"
+
+
+@pytest.mark.opencl
+def test_what_a_busy_host_makes_doubtful_is_told_until_it_is_measured_anew(tmp_path, monkeypatch):
+    """In the run's files, by `random select` on its folder or its JSON, and still after a run that measures nothing."""
+    opencl_device()
+    task = replace(TASK, generators=("xorwow",), distributions=("uniform",), grids=(8,))
+    folder = tmp_path / "run"
+    monkeypatch.setattr(Anchor, "worst", None)
+    glance = Health(busy=99.0)
+    monkeypatch.setattr(frame_run, "HealthWatch", lambda target: HealthWatch(target, lambda _: glance))
+    first = tune_random(task, folder, device="OpenCL")
+    assert [one for one in first.look_at if one.startswith(BUSY)]
+    glance = Health(busy=0.0)
+    again = tune_random(task, folder, device="OpenCL")
+    assert again.ledger.measured == 0
+    for outcome in (first, again):
+        (benchmark,) = (path for path in outcome.written if path.name.startswith("benchmark"))
+        (tuned,) = read_table(folder / TABLE).entries[architecture_name(outcome.target.architecture)].values()
+        assert [one for one in tuned.cautions if one.startswith(BUSY)]
+        for given in (benchmark, folder):
+            assert [one for one in read_random([given]).complaints if BUSY in str(one)]
+    assert "// doubtful: the host was busy" in (folder / "xorwow_config.hpp").read_text()
+    tune_random(replace(task, bytes=(1 << 19,)), tmp_path / "quiet", device="OpenCL")
+    assert read_random([tmp_path / "quiet"]).complaints == ()
 
 
 def test_looks_are_seconds_apart():

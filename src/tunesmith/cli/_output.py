@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, ParamSpec
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from tunesmith.records import LINES, printable
 
 P = ParamSpec("P")
 
@@ -17,10 +20,18 @@ WIDE = 10_000
 """Columns where there is no terminal, nor a COLUMNS that asks for a width: a file or a pipe gets whole lines."""
 
 
+class PlainConsole(Console):
+    """Shows other people's text as it is read: a control character in a name is written as an escape, not obeyed."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text, LINES))
+
+
 def _console(stderr: bool) -> Console:
     """What is printed is other people's text (names, paths, compilers' words): no markup in it means anything."""
     has_width = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if has_width else WIDE)
+    return PlainConsole(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if has_width else WIDE)
 
 
 console, messages = _console(stderr=False), _console(stderr=True)

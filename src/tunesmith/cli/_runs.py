@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import RenderableType
 
+from tunesmith.records import printable
 from tunesmith.report import CompilingReport, ProgressReport
 from tunesmith.session.frame.record import Outcome
 
@@ -44,7 +45,9 @@ def carried_out(
             outcome = work(observe=progress)
     except KeyboardInterrupt:
         done = "compiled" if report is CompilingReport else "measured"
-        messages.print(f"stopped; everything {done} is in {folder}, and the same command goes on from there")
+        messages.print(
+            f"stopped; everything {done} is in {printable(str(folder))}, and the same command goes on from there"
+        )
         raise typer.Exit(INTERRUPTED) from None
     print_facts(as_json, document, tables, outcome)
     if outcome.look_at:

@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    from tunesmith.records import UserError
+    from tunesmith.records import UserError, printable
 
     from ._app import app
 
@@ -35,7 +35,8 @@ def _run() -> None:
         sys.stderr.write(f"tunesmith: {error}\n")
         sys.exit(2)
     except OSError as error:
-        sys.stderr.write(f"tunesmith: {error.filename or 'output'}: {error.strerror}; see to it and run this again\n")
+        place = printable(str(error.filename or "output"))
+        sys.stderr.write(f"tunesmith: {place}: {error.strerror}; see to it and run this again\n")
         # What is still buffered for a broken output must not be tried again at exit.
         os._exit(2)
 

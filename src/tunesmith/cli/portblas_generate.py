@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.formats.portblas import Mode
-from tunesmith.records import UserError
+from tunesmith.records import UserError, printable
 from tunesmith.report import portblas_lists as report
 from tunesmith.session.portblas.generate import generate as generate_files
 
@@ -59,7 +59,9 @@ def generate(
     if as_json or writes:
         print_facts(as_json, report.generated_document, report.generated, made)
     else:
-        sys.stdout.write("".join(f"{path}\n" for path in made.listed) if list_files else made.definition)
+        # A build gets the paths as they are, a person as they can be read.
+        shown = map(printable, made.listed) if sys.stdout.isatty() else made.listed
+        sys.stdout.write("".join(f"{path}\n" for path in shown) if list_files else made.definition)
         for sentence in report.sentences(made):
             messages.print(sentence)
     if not made.candidates:

@@ -10,7 +10,7 @@ import typer
 
 from tunesmith.library import DeviceAbsentError, load
 from tunesmith.logic import Choice, Logic, logic_files
-from tunesmith.records import UserError
+from tunesmith.records import UserError, printable
 from tunesmith.report import documents, tables
 
 from ._output import Json, print_facts
@@ -35,7 +35,8 @@ def select(
         try:
             choice = library.select(*sizes, problem_type=problem_type)
         except DeviceAbsentError as absent:
-            sys.stderr.write(f"tunesmith: {absent.place} {absent.what}; whether the solution is legal was not asked\n")
+            said = printable(f"{absent.place} {absent.what}")
+            sys.stderr.write(f"tunesmith: {said}; whether the solution is legal was not asked\n")
             choice = library.says(*sizes, problem_type=problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error

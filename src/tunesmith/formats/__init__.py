@@ -1,6 +1,6 @@
 """Other tools' files, in and out."""
 
-from ._reading import Reading
+from ._reading import DoubtError, Reading
 from .random_files import read_random
 
-__all__ = ["Reading", "read_random"]
+__all__ = ["DoubtError", "Reading", "read_random"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tunesmith.records import LaunchShape, UserError
+from tunesmith.records import LaunchShape, UserError, comment
 
 Shapes = Mapping[str, LaunchShape]
 """By architecture."""
 
 SWITCHES = {"get_threads": "block", "get_blocks": "grid"}
 """The functions that switch, and the part of a launch shape that each returns."""
+
+DOUBT = "// doubtful: "
 
 _CASE = re.compile(r"case\s+(?:\w+::)*target_arch::(\w+)\s*:\s*(?:return\s+(\w+)\s*;)?")
 _DEFAULT = re.compile(r"^[ \t]*default\s*:", re.MULTILINE)
@@ -31,6 +33,19 @@ def merged(text: str, shapes: Shapes, place: str) -> str:
             raise UserError(place, f"{function} has no switch over target_arch with a default", remedy)
         text = _with(text, plain, span, {name: getattr(shape, part) for name, shape in shapes.items()}, place)
     return text
+
+
+def doubted(text: str, doubts: Mapping[str, str]) -> str:
+    """The text with a comment behind the returns of these architectures: their doubt, or none where it is empty."""
+
+    def line(match: re.Match[str]) -> str:
+        name = match[2]
+        if name not in doubts:
+            return match[0]
+        return f"{match[1]}{f' {DOUBT}{comment(doubts[name])}' if doubts[name] else ''}"
+
+    returns = r"^([ \t]*case\s+(?:\w+::)*target_arch::(\w+)\s*:\s*return\s+\w+\s*;)"
+    return re.sub(rf"{returns}(?:[ \t]*{re.escape(DOUBT)}[^\n]*)?", line, text, flags=re.MULTILINE)
 
 
 def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int], place: str) -> str:

@@ -16,6 +16,10 @@ AGGREGATE = "aggregate"
 NO_SPEED = "no speed"
 
 
+class DoubtError(UserError):
+    """A complaint about what is read all the same: rocRAND's script reads it too, and ends well."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """The rows of some files in their order, and what is wrong in which file and row."""
@@ -56,10 +60,10 @@ def listed_rows(
     listed = document[key]
     if not isinstance(listed, list) or not listed:
         return Reading(complaints=(UserError(file, f"{key} lists nothing", "let the benchmark run to its end"),))
-    complaints = []
+    complaints: list[UserError] = []
     if arch[0] == UNKNOWN_ARCHITECTURE:
         remedy = f"write one there, or name the file after it (gfx90a.json); until then it is called {arch[0]}"
-        complaints.append(UserError(file, f"{arch[1]} names no architecture", remedy))
+        complaints.append(DoubtError(file, f"{arch[1]} names no architecture", remedy))
     found = []
     for place, raw in enumerate(map(mapping, listed)):
         row = row_of(raw, f"{key}[{place}]")
@@ -68,9 +72,9 @@ def listed_rows(
             continue
         found.append(row)
         if row.aside and row.aside.reason != AGGREGATE:
-            complaints.append(UserError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
+            complaints.append(DoubtError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
         elif doubt := doubt_of(raw):
-            complaints.append(UserError(row.place, doubt, "measure it again on an idle device"))
+            complaints.append(DoubtError(row.place, doubt, "measure it again on an idle device"))
     return Reading(tuple(found), tuple(complaints))
 
 

@@ -6,15 +6,17 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from tunesmith.records import comment
+
 
 def template(name: str) -> Template:
-    """Of `formats/templates`."""
+    """Of `formats/templates`. Names that anybody may have given go through the filter `comment`."""
     return _environment().get_template(name)
 
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("tunesmith.formats", "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -22,3 +24,5 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # C++, not HTML
     )
+    made.filters["comment"] = comment
+    return made

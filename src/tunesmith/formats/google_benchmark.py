@@ -30,9 +30,22 @@ from tunesmith.records import (
     architecture_name,
 )
 
-from ._reading import AGGREGATE, Reading, architecture, gigabytes, listed_rows, mapping, no_speed, number, whole
+from ._reading import (
+    AGGREGATE,
+    DoubtError,
+    Reading,
+    architecture,
+    gigabytes,
+    listed_rows,
+    mapping,
+    no_speed,
+    number,
+    whole,
+)
 
 ARCHITECTURE_KEY = "hdp_gcn_arch_name"
+CAUTIONS_KEY = "tunesmith_cautions"
+"""Of our own context: sentences on what made times less to be trusted."""
 
 # As rocRAND's script finds the parts: at the start of the name, the shortest generator first; what follows is free.
 _NAME = re.compile(
@@ -90,11 +103,18 @@ def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -
     """
     context = mapping(document.get("context"))
     arch = architecture_name(known_architecture) or architecture(context.get(ARCHITECTURE_KEY), file)
-    row = partial(_row, file=file, arch=arch, usual_bytes=whole(context.get("bytes")))
-    return listed_rows(document, "benchmarks", file, (arch, f"context.{ARCHITECTURE_KEY}"), row)
+    cautions = tuple(one for one in context.get(CAUTIONS_KEY) or () if isinstance(one, str))
+    row = partial(_row, file=file, arch=arch, usual_bytes=whole(context.get("bytes")), cautions=cautions)
+    found = listed_rows(document, "benchmarks", file, (arch, f"context.{ARCHITECTURE_KEY}"), row)
+    remedy = "measure it again on a quiet machine"
+    return found + Reading(
+        complaints=tuple(DoubtError(file, f"when it was measured, {one}", remedy) for one in cautions)
+    )
 
 
-def _row(raw: dict[str, Any], place: str, file: str, arch: str, usual_bytes: int) -> RandomRow | UserError:
+def _row(
+    raw: dict[str, Any], place: str, file: str, arch: str, usual_bytes: int, cautions: tuple[str, ...]
+) -> RandomRow | UserError:
     name = raw.get("name")
     parts = _NAME.match(name) if isinstance(name, str) else None
     if parts is None or not isinstance(name, str):
@@ -114,6 +134,7 @@ def _row(raw: dict[str, Any], place: str, file: str, arch: str, usual_bytes: int
         bytes=whole(raw.get("bytes")) or usual_bytes,
         interval=(low, high) if 0 < low <= speed <= high else None,
         aside=_aside(raw, name[parts.end() :]),
+        cautions=cautions,
     )
 
 
@@ -146,6 +167,11 @@ def context(target: Target, output_bytes: int, **more: object) -> dict[str, obje
     }
     texts = {key: str(value) for key, value in device.items()}
     return {"executable": "tunesmith", "library_build_type": "release", **texts, **more}
+
+
+def told(cautions: Sequence[str]) -> dict[str, object]:
+    """The part of a context that tells cautions; none without any."""
+    return {CAUTIONS_KEY: list(cautions)} if cautions else {}
 
 
 def write(entries: Sequence[Entry], context: Mapping[str, object]) -> str:

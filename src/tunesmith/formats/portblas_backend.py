@@ -7,12 +7,13 @@ files' words are ours. Its own backends have one choice for all transpositions; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, product
 from operator import attrgetter
 
+from ._portblas_combination import Combination, Mode
+from ._portblas_rules import FLOAT_BYTES, rejection
 from ._templates import template
-from .portblas import Combination
 from .portblas_results import TYPE_NAMES
 
 
@@ -34,7 +35,7 @@ class Size:
     @property
     def real(self) -> str:
         """The element's type in C++."""
-        return {"half": "cl::sycl::half"}.get(TYPE_NAMES[self.data_type], TYPE_NAMES[self.data_type])
+        return {"half": "sycl::half"}.get(TYPE_NAMES[self.data_type], TYPE_NAMES[self.data_type])
 
     @property
     def place(self) -> str:
@@ -58,18 +59,26 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A transposition that was not tuned, with what serves where no other was either."""
+    """A transposition that was not tuned."""
 
     transpose_a: bool
     transpose_b: bool
-    arguments: str
 
 
 _PLAIN = {
-    False: Combination("non_local", "partial", 4, item=(4, 4), group=(8, 8)),
+    False: Combination("local", "full", 1, 64, item=(2, 2), group=(8, 8)),
     True: Combination("interleaved", "full", 4, item=(2, 2), group=(4, 4), batch=(4, 4)),
 }
-"""By whether the batch is interleaved: where nothing was tuned."""
+"""By whether the batch is interleaved: what runs where nothing was tuned. The first one is legal for every element that
+portBLAS has, complex ones of 16 bytes too, and for symmetric operands."""
+
+_ELEMENT_BYTES = {"h": 2, "s": 4, "d": 8}
+
+
+def is_taken(combination: Combination, data_type: str) -> bool:
+    """Whether portBLAS's kernels compile with it for this element: what they assert depends on the element's size,
+    while our lists, like the original's, are made for single precision."""
+    return _fits(combination, _ELEMENT_BYTES[data_type])
 
 
 def header(sizes: Iterable[Size], device: str, version: str) -> str:
@@ -79,7 +88,10 @@ def header(sizes: Iterable[Size], device: str, version: str) -> str:
     for one in sizes:
         by_real.setdefault(one.real, []).append(one)
     types = {real: {layout: _tables(found, layout) for layout in (False, True)} for real, found in by_real.items()}
-    return template("portblas_backend.hpp.jinja").render(types=types, device=device, version=version, absent=_absent)
+    plain = {interleaved: _arguments(combination) for interleaved, combination in _PLAIN.items()}
+    return template("portblas_backend.hpp.jinja").render(
+        types=types, device=device, version=version, absent=_absent, plain=plain
+    )
 
 
 def _tables(sizes: Iterable[Size], interleaved: bool) -> list[Table]:
@@ -89,15 +101,23 @@ def _tables(sizes: Iterable[Size], interleaved: bool) -> list[Table]:
     return [Table(*which, tuple(found)) for which, found in groupby(those, transposes)]
 
 
-def _absent(tables: Sequence[Table], interleaved: bool) -> list[Absent]:
+def _absent(tables: Sequence[Table]) -> list[Absent]:
     there = {(table.transpose_a, table.transpose_b) for table in tables}
-    both = product((False, True), (False, True))
-    return [Absent(a, b, _arguments(_PLAIN[interleaved])) for a, b in both if (a, b) not in there]
+    return [Absent(a, b) for a, b in product((False, True), (False, True)) if (a, b) not in there]
+
+
+def _fits(one: Combination, element_bytes: int) -> bool:
+    """The rules count elements of 4 bytes: for others a line holds as many elements as a line of another length."""
+    if one.cache_line * FLOAT_BYTES % element_bytes:
+        return False
+    as_floats = replace(one, cache_line=one.cache_line * FLOAT_BYTES // element_bytes)
+    return rejection(as_floats, Mode.OURS) is None
 
 
 def _arguments(one: Combination) -> str:
-    """A combination as `Gemm_Launcher` takes it, without what is transposed."""
+    """A combination as `Gemm_Launcher` takes it, without what is transposed; first, the elements it is legal for."""
     parts = (
+        str(sum(size for size in _ELEMENT_BYTES.values() if _fits(one, size))),
         str(one.group[0] * one.group[1] * one.batch[1]),
         *(str(flag).lower() for flag in one.flags),
         str(one.cache_line),

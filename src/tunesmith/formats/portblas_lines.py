@@ -7,6 +7,9 @@ read; else in their own.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
+
+from tunesmith.records import comment
 
 from .portblas import Combination, Mode
 
@@ -30,17 +33,37 @@ _GUARD = ("#ifndef BENCH_PARAMS", "#error XMacro file expects BENCH_PARAMS macro
 
 def line(combination: Combination, mode: Mode) -> str:
     """The combination's call of `BENCH_PARAMS`."""
-    words = (
+    return f"BENCH_PARAMS({', '.join((*_kinds(combination), *_values(combination, mode)))})"
+
+
+def instantiations(combination: Combination, mode: Mode) -> str:
+    """A C++ source for portBLAS's tuner: its `tune` with this combination in single precision, in nn, tn, nt, tt."""
+    kinds, values = ", ".join(_kinds(combination)), ", ".join(_values(combination, mode))
+    instances = "\n".join(
+        f"template TestResultEntry tune<{values},\n"
+        f"    GemmConfig<{transpose_a}, {transpose_b}, {kinds}>, float>(\n"
+        f"    portblas_handle_t &, int, GemmArgs<float>);"
+        for transpose_b, transpose_a in product(("false", "true"), repeat=2)
+    )
+    return f'#include "tune_impl.hpp"\n\n{instances}\n'
+
+
+def _kinds(combination: Combination) -> tuple[str, ...]:
+    return (
         f"::blas::gemm_memory_t::{combination.words.memory}",
         f"::blas::gemm_algorithm_t::{combination.words.algorithm}",
         f"::blas::gemm_batch_type_t::{combination.words.batch}",
         f"::blas::gemm_vectorization_t::{combination.vectorization}",
+    )
+
+
+def _values(combination: Combination, mode: Mode) -> tuple[str, ...]:
+    return (
         str(combination.vector),
         str(combination.cache_line),
         f"::blas::{combination.tile(mode)}",
         *(str(flag).lower() for flag in combination.flags),
     )
-    return f"BENCH_PARAMS({', '.join(words)})"
 
 
 def stem(combination: Combination, mode: Mode) -> str:
@@ -58,4 +81,4 @@ def stem(combination: Combination, mode: Mode) -> str:
 
 def definition(config: str, lines: Iterable[str]) -> str:
     """The text of an X-macro file, without an end to its last line. `config` is the path as it was given."""
-    return "\n".join((FIRST_LINE, f"// Config from: {config}", *_GUARD, *lines))
+    return "\n".join((FIRST_LINE, f"// Config from: {comment(config)}", *_GUARD, *lines))

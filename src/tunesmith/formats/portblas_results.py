@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tunesmith.records import Configuration
+from tunesmith.records import Configuration, printable
 
 from ._portblas_combination import PARAMETERS
 from .portblas import Combination
@@ -35,7 +35,7 @@ class Result:
 def listing(device: str, results: Sequence[Result]) -> str:
     """The whole text of one transposition."""
     ordered = sorted(results, key=lambda one: one.gflops)
-    first = (f"Device: {device}", f"SIZE : {len(results)}", "== Performance Results ==")
+    first = (f"Device: {printable(device)}", f"SIZE : {len(results)}", "== Performance Results ==")
     return "\n".join((*first, *map(str, ordered)))
 
 

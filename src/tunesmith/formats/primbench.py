@@ -11,7 +11,7 @@ from typing import Any
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from ._reading import Reading, architecture, gigabytes, listed_rows, mapping, no_speed, number, whole
+from ._reading import DoubtError, Reading, architecture, gigabytes, listed_rows, mapping, no_speed, number, whole
 
 BATCH_WINDOW = 10
 """Batches over which primbench takes the coefficient of variation, unless the settings say otherwise."""
@@ -36,7 +36,7 @@ def _row(raw: dict[str, Any], place: str, file: str, arch: str, window: int) -> 
     shape = LaunchShape(*(whole(mapping(meta.get("cfg")).get(key)) for key in ("threads", "blocks")))
     if not all(isinstance(word, str) and word for word in words) or not shape.threads:
         remedy = "give meta.engine, meta.distribution, meta.type, meta.cfg.threads and meta.cfg.blocks"
-        return UserError(f"{file}: {name}", "does not say what was measured", remedy)
+        return DoubtError(f"{file}: {name}", "does not say what was measured", remedy)
     engine, distribution, value_type = map(str, words)
     # A missing speed counts as none at all in the original's mean.
     speed = gigabytes(number(raw.get("bytes_per_second", 0.0)))
@@ -52,6 +52,7 @@ def _row(raw: dict[str, Any], place: str, file: str, arch: str, window: int) -> 
         bytes=whole(number(raw.get("items")) * number(raw.get("bytes_per_item"))),
         interval=_interval(speed, number(raw.get("noise_percent")), window),
         aside=no_speed(raw.get("bytes_per_second")),
+        by_primbench=True,
     )
 
 

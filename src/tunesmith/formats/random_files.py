@@ -12,7 +12,7 @@ from typing import Any
 from tunesmith.records import RandomRow, Rejection, UserError
 
 from . import google_benchmark, primbench
-from ._reading import Reading
+from ._reading import DoubtError, Reading
 from .random_store import is_store, store_rows
 
 READERS: dict[str, Callable[[Mapping[str, Any], str], Reading]] = {
@@ -72,14 +72,14 @@ def _without_copies(reading: Reading, part: _Part, measured: dict[RandomRow, _Pa
         else:
             rows.append(row)
     complaints = (
-        UserError(str(part.path), f"{count} of its measurements are in {first} too", "give one; they are counted once")
+        DoubtError(str(part.path), f"{count} of its measurements are in {first} too", "give one; they are counted once")
         for first, count in copied.items()
     )
     return Reading(tuple(rows), (*reading.complaints, *complaints))
 
 
 def _repeated(reading: Reading, path: Path, first: Path) -> Reading:
-    complaint = UserError(str(path), f"says the same as {first}", "give it once; it is counted once")
+    complaint = DoubtError(str(path), f"says the same as {first}", "give it once; it is counted once")
     return Reading(tuple(row if row.aside else _put_aside(row, first) for row in reading.rows), (complaint,))
 
 

@@ -33,7 +33,9 @@ def write_selection(decisions: Sequence[Decision], folder: Path, merge_from: Pat
     named = [decision for decision in decisions if decision.architecture != UNKNOWN_ARCHITECTURE]
     if not named:
         return Written((), None, ())
-    headers, complaints = _headers(named, folder, merge_from)
+    can_be_named, refused = _named_in_cpp(named)
+    headers, complaints = _headers(can_be_named, folder, merge_from)
+    complaints = [*refused, *complaints]
     table = folder / FILE_NAME
     try:
         before = read_table(table) if table.exists() else RandomTable()
@@ -41,6 +43,17 @@ def write_selection(decisions: Sequence[Decision], folder: Path, merge_from: Pat
         return Written(tuple(headers), None, (*complaints, error))
     write_table(before | _table(named), table)
     return Written(tuple(headers), table, tuple(complaints))
+
+
+def _named_in_cpp(decisions: Sequence[Decision]) -> tuple[list[Decision], list[UserError]]:
+    """Those whose architecture a header can name, and why it cannot name the others."""
+    refused: dict[str, UserError] = {}
+    for decision in decisions:
+        try:
+            rocrand_headers.check_architecture(decision.architecture)
+        except UserError as error:
+            refused[decision.architecture] = error
+    return [one for one in decisions if one.architecture not in refused], list(refused.values())
 
 
 def _headers(
@@ -56,7 +69,8 @@ def _headers(
             name = rocrand_headers.file_name(generator)
             existing = next((path / name for path in (folder, merge_from) if path and (path / name).is_file()), None)
             before = _text(existing) if existing else ""
-            text = rocrand_headers.header(generator, shapes, group[0].matrix.default, before, str(existing))
+            doubts = {one.architecture: "; ".join(one.cautions) for one in group if one.cautions}
+            text = rocrand_headers.header(generator, shapes, group[0].matrix.default, before, str(existing), doubts)
         except UserError as error:
             complaints.append(error)
         else:
@@ -75,7 +89,7 @@ def _table(decisions: Sequence[Decision]) -> RandomTable:
     entries: dict[str, dict[str, TunedShapes]] = defaultdict(dict)
     for decision in decisions:
         pairs = {(one.distribution, one.value_type): one.shape for one in decision.overrides}
-        entries[decision.architecture][decision.generator] = TunedShapes(decision.chosen, pairs)
+        entries[decision.architecture][decision.generator] = TunedShapes(decision.chosen, pairs, decision.cautions)
     return RandomTable(entries)
 
 

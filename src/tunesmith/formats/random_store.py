@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tunesmith.records import LaunchShape, Measurement, Target, UserError
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store, in_rounds
+from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Run, Store, in_rounds
 
 from . import google_benchmark
-from ._reading import Reading
+from ._reading import DoubtError, Reading
 
 OPERATION = "Random"
 
@@ -51,14 +51,32 @@ def store_rows(path: Path) -> Reading:
     by_target: dict[Target, list[google_benchmark.Entry]] = defaultdict(list)
     for target, made in kept:
         by_target[target].append(made)
+    with Store.read(path) as store:
+        told = {target: google_benchmark.told(cautions_of(store, target)) for target in by_target}
     rows = Reading()
     for target, entries in by_target.items():
-        document = google_benchmark.document(entries, google_benchmark.context(target, 0))
+        document = google_benchmark.document(entries, google_benchmark.context(target, 0, **told[target]))
         rows += google_benchmark.rows(document, str(path), target.architecture)
     if not older:
         return rows
     what = f"{older} measurements with another device, driver, compiler or parameter than the last of their kind"
-    return rows + Reading(complaints=(UserError(str(path), f"{what} are left out", "tune each in its own folder"),))
+    return rows + Reading(complaints=(DoubtError(str(path), f"{what} are left out", "tune each in its own folder"),))
+
+
+def cautions_of(store: Store, target: Target) -> list[str]:
+    """What made the times of a device's generators less to be trusted: notes of runs whose measurements still count."""
+    newest: dict[str, Entry] = {}
+    for entry in store.entries():
+        if entry.problem.type.operation == OPERATION and entry.round in ROUNDS and entry.target.name == target.name:
+            newest[entry.key] = entry
+    runs = [run for run in store.runs() if run.end and run.end.note and run.start.device == target.name]
+    notes = (run.end.note for run in runs if run.end and any(_is_of(run, entry) for entry in newest.values()))
+    return list(dict.fromkeys(line for note in notes for line in note.split("\n")))
+
+
+def _is_of(run: Run, entry: Entry) -> bool:
+    began, ended = run.started, run.ended or run.started
+    return began <= entry.measurement.started <= ended
 
 
 def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:

@@ -11,15 +11,26 @@ Names that rocRAND's library asks for are facts of its interface; the files' wor
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, UserError
 
-from ._cpp_switch import Shapes, merged
+from ._cpp_switch import Shapes, doubted, merged
 from ._templates import template
 
 TARGETS_FILE = "tunesmith_target_arch.hpp"
 _CONFIG = "generator_config.hpp.jinja"
+
+_KEYWORDS = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    i386 linux unix NULL
+"""
+"""C++20's keywords and alternative tokens, and macros that compilers define with such a name."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _OURS = "namespace tunesmith::random"
@@ -33,21 +44,40 @@ def file_name(generator: str) -> str:
     return f"{generator}_config.hpp"
 
 
-def header(generator: str, shapes: Shapes, default: LaunchShape, existing: str = "", place: str = "") -> str:
+def check_architecture(name: str) -> None:
+    """UserError for an architecture that no enumerator can be called: a keyword or macro of C++, or no identifier."""
+    if name in _KEYWORDS.split() or not _IDENTIFIER.fullmatch(name):
+        remedy = "call the architecture otherwise in the benchmark's context; the table has it all the same"
+        raise UserError(name, "cannot be the name of an architecture in a C++ header", remedy)
+
+
+def header(
+    generator: str,
+    shapes: Shapes,
+    default: LaunchShape,
+    existing: str = "",
+    place: str = "",
+    doubts: Mapping[str, str] | None = None,
+) -> str:
     """The header's text: `existing` with the shapes of these architectures put in, or a new one.
 
     Everything else in an existing header stays: other architectures, its licence, what was written by hand. UserError
     if it has no switches over `target_arch` to put them into, or `shapes` is empty. The architecture `unknown` is
-    left out: rocRAND takes that branch for its default ordering too, whose sequence must not change.
+    left out: rocRAND takes that branch for its default ordering too, whose sequence must not change. `doubts`, by
+    architecture, stand as comments behind its returns, until it is chosen for anew.
     """
     shapes = {name: shapes[name] for name in sorted(shapes) if name != UNKNOWN_ARCHITECTURE}
+    for name in shapes:
+        check_architecture(name)
     if not shapes:
         raise UserError(file_name(generator), "no architecture that it can name was measured", "say which it was")
     theirs = {name: shape for name, shape in shapes.items() if name.startswith("gfx")}
     ours = shapes if len(theirs) < len(shapes) else {}
     if not existing:
-        return template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
-    return _into(existing, generator, theirs, ours, default, place)
+        text = template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
+    else:
+        text = _into(existing, generator, theirs, ours, default, place)
+    return doubted(text, {name: (doubts or {}).get(name, "") for name in shapes})
 
 
 def targets(names: Sequence[str], existing: str = "") -> str:
@@ -55,6 +85,8 @@ def targets(names: Sequence[str], existing: str = "") -> str:
     enumeration = re.search(r"enum class target_arch[^{]*\{([^}]*)\}", existing)
     before = re.findall(r"^\s*(\w+),", enumeration[1], re.MULTILINE) if enumeration else []
     known = sorted({*names, *before} - {UNKNOWN_ARCHITECTURE})
+    for name in known:
+        check_architecture(name)
     return template("tunesmith_target_arch.hpp.jinja").render(names=known)
 
 

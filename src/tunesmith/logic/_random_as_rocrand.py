@@ -10,14 +10,16 @@ from math import isnan
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
 from ._random_compat import Ranking, rank
-from ._random_decide import decide, general_remarks, told
+from ._random_decide import decide, general_remarks, listed, told
 from .random_decision import Decision, Objective, Remark, Scored
 from .random_matrix import Matrix, Ratio
-from .random_shapes import rejections
+from .random_shapes import NO_POWER_OF_TWO, rejections
 
 
 def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: bool) -> Decision | UserError:
     """The script's winner, or under `no_regressions` the first of its ranking that it would not warn about."""
+    left_out = [row for row in rows if _is_left_out(row)]
+    rows = [row for row in rows if not _is_left_out(row)]
     ranking = rank(rows, matrix.default)
     if not ranking.shapes:
         place = f"{matrix.generator} on {matrix.architecture}"
@@ -38,8 +40,26 @@ def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: boo
         ratios=tuple(next(same) for same in _by_pair(known)),
         regressions=_smallest(ranking.regressing(chosen.shape)),
         safe=safe,
-        remarks=(*warnings, *_remarks(matrix, rows, chosen.shape)),
+        remarks=(*warnings, *_remarks(matrix, rows, chosen.shape, left_out)),
     )
+
+
+def pairs_without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
+    """Where the script stops: distributions and types of which no row, not even a failed one or one of another size,
+    has the default's shape. Each with its first row."""
+    first: dict[tuple[str, str], RandomRow] = {}
+    with_default = set()
+    for row in rows:
+        if not _is_left_out(row):
+            first.setdefault(row.pair, row)
+            with_default |= {row.pair} if row.shape == matrix.default else set()
+    yield from (("/".join(pair), row) for pair, row in sorted(first.items()) if pair not in with_default)
+
+
+def _is_left_out(row: RandomRow) -> bool:
+    """The script of 2026, which reads primbench's files, drops launch shapes whose threads are no power of two, for
+    generators whose kernels find their engine by masking the thread's number."""
+    return row.by_primbench and any(why.reason == NO_POWER_OF_TWO for why in rejections(row.generator, row.shape))
 
 
 def _alternative(ranking: Ranking) -> tuple[Scored | None, list[Remark]]:
@@ -75,7 +95,12 @@ def _smallest(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
     return tuple(min(same, key=lambda one: one.ratio) for same in _by_pair(ratios))
 
 
-def _remarks(matrix: Matrix, rows: Sequence[RandomRow], chosen: LaunchShape) -> Iterator[Remark]:
+def _remarks(
+    matrix: Matrix, rows: Sequence[RandomRow], chosen: LaunchShape, left_out: Sequence[RandomRow]
+) -> Iterator[Remark]:
+    if left_out:
+        shapes = listed(sorted({row.shape for row in left_out}))
+        yield Remark(NO_POWER_OF_TWO, f"{shapes} left out, as rocRAND's script of 2026 does: {NO_POWER_OF_TWO}", False)
     for why in rejections(matrix.generator, chosen):
         yield Remark(why.reason, f"{chosen}: {why.detail}; rocRAND's script chooses it all the same")
     counted = Counter(row.aside.reason for row in rows if row.aside and row.gigabytes_per_second > 0)

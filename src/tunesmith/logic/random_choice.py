@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from ._random_as_rocrand import decide_compat
+from ._random_as_rocrand import decide_compat, pairs_without_default
 from ._random_decide import decide
 from .random_decision import Decision, Objective, Weights
 from .random_matrix import Case, Matrix, matrices
@@ -40,13 +40,15 @@ def choose(
     complaints = [*_unknown(rows, defaults), *_idle_weights(rows, weights or {})]
     decisions = []
     for matrix, group in matrices(rows, defaults):
-        complaints += _without_default(matrix, group)
         if objective is Objective.COMPAT:
+            complaints += _not_measured(matrix, pairs_without_default(matrix, group))
             made = decide_compat(matrix, group, no_regressions)
         else:
+            complaints += _not_measured(matrix, _without_default(matrix, group))
             made = decide(matrix, objective, weights or {}, no_regressions)
         if isinstance(made, Decision):
-            decisions.append(made)
+            cautions = dict.fromkeys(one for row in group for one in row.cautions)
+            decisions.append(replace(made, cautions=tuple(cautions)))
         else:
             complaints.append(made)
     return Selection(objective, tuple(decisions), tuple(complaints))
@@ -65,8 +67,12 @@ def _idle_weights(rows: Sequence[RandomRow], weights: Weights) -> Iterator[UserE
             yield UserError("weights", f"{'/'.join(filter(None, key))} was not measured", "leave it out, or measure it")
 
 
-def _without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[UserError]:
-    for case in matrix.without_default:
-        file = next(row.file for row in rows if Case.of(row) == case)
-        what = f"{matrix.generator} on {matrix.architecture}: the default {matrix.default} was not measured for {case}"
-        yield UserError(file, what, "measure it too, or name another default with --default-config")
+def _without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
+    yield from ((str(case), next(row for row in rows if Case.of(row) == case)) for case in matrix.without_default)
+
+
+def _not_measured(matrix: Matrix, places: Iterable[tuple[str, RandomRow]]) -> Iterator[UserError]:
+    """What the default was not measured for, with a row of it."""
+    for name, row in places:
+        what = f"{matrix.generator} on {matrix.architecture}: the default {matrix.default} was not measured for {name}"
+        yield UserError(row.file, what, "measure it too, or name another default with --default-config")

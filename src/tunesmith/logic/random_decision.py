@@ -58,6 +58,7 @@ class Decision:
     chosen shape's, a case each, `regressions` those of them below the default beyond noise. `safe` is the best shape
     without any (None: there is none but the default). `overrides` apply where the output does not depend on the
     shape, and `gain` is what they add over all cases. `ineligible` shapes were measured and may not be chosen.
+    `cautions` make the times less to be trusted; what is written of the choice tells them.
     """
 
     objective: Objective
@@ -73,6 +74,7 @@ class Decision:
     gain: float = 1.0
     ineligible: tuple[tuple[LaunchShape, Rejection], ...] = ()
     remarks: tuple[Remark, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @property
     def generator(self) -> str:

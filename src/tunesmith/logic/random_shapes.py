@@ -12,6 +12,8 @@ DEFAULT_SHAPES: Mapping[str, LaunchShape] = {
 }
 """What a generator is launched with where nothing was tuned."""
 
+NO_POWER_OF_TWO = "threads are no power of two"
+
 
 def is_free(generator: str) -> bool:
     """Whether the output is the same for every launch shape, so that every distribution may have its own."""
@@ -26,7 +28,7 @@ def rejections(generator: str, shape: LaunchShape) -> Iterator[Rejection]:
     if rule.block is not None and shape.block != rule.block:
         yield Rejection("block", f"a block of {generator} has {rule.block} threads")
     if rule.power_of_two and shape.threads & (shape.threads - 1):
-        yield Rejection("threads are no power of two", "some threads would share an engine, and streams repeat")
+        yield Rejection(NO_POWER_OF_TWO, "some threads would share an engine, and streams repeat")
     if shape.block % rule.block_multiple:
         yield Rejection("threads", f"{generator} needs blocks of a multiple of {rule.block_multiple} threads")
     if rule.most_engines is not None and shape.threads > rule.most_engines:

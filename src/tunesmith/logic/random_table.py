@@ -30,10 +30,12 @@ _REMEDY = "give a file that `tunesmith random select --out-dir` wrote"
 
 @dataclass(frozen=True)
 class TunedShapes:
-    """A generator's shape, and those of the distributions and types that have their own."""
+    """A generator's shape, and those of the distributions and types that have their own; sentences on why the choice is
+    less to be trusted."""
 
     shape: LaunchShape
     pairs: Mapping[tuple[str, str], LaunchShape] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def write_table(table: RandomTable, path: Path) -> None:
 
 def _plain(tuned: TunedShapes) -> dict[str, Any]:
     pairs = {"/".join(pair): [shape.block, shape.grid] for pair, shape in sorted(tuned.pairs.items())}
-    return {"shape": [tuned.shape.block, tuned.shape.grid], **({"pairs": pairs} if pairs else {})}
+    cautions = {"cautions": list(tuned.cautions)} if tuned.cautions else {}
+    return {"shape": [tuned.shape.block, tuned.shape.grid], **({"pairs": pairs} if pairs else {}), **cautions}
 
 
 def _tuned(value: object, place: str) -> TunedShapes:
@@ -107,7 +110,10 @@ def _tuned(value: object, place: str) -> TunedShapes:
         if not slash:
             raise UserError(f"{place}.pairs.{name}", "is no distribution/type", _REMEDY)
         pairs[distribution, value_type] = _shape(shape, f"{place}.pairs.{name}")
-    return TunedShapes(_shape(fields.get("shape"), f"{place}.shape"), pairs)
+    cautions = fields.get("cautions", [])
+    if not isinstance(cautions, list) or not all(isinstance(one, str) for one in cautions):
+        raise UserError(f"{place}.cautions", "is no list of sentences", _REMEDY)
+    return TunedShapes(_shape(fields.get("shape"), f"{place}.shape"), pairs, tuple(cautions))
 
 
 def _shape(value: object, place: str) -> LaunchShape:

@@ -3,6 +3,7 @@
 from ._configuration import Configuration, Value, freeze, thaw
 from ._errors import Rejection, UserError
 from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
+from ._printable import LINES, comment, printable
 from ._problem import Operand, Problem, ProblemType
 from ._program import (
     ZEROED_HEAD,
@@ -28,6 +29,7 @@ from ._solution import Solution, identity, solution_names, value_text
 from ._target import Target
 
 __all__ = [
+    "LINES",
     "UNKNOWN_ARCHITECTURE",
     "ZEROED_HEAD",
     "Argument",
@@ -62,9 +64,11 @@ __all__ = [
     "Write",
     "Zero",
     "architecture_name",
+    "comment",
     "error_detail",
     "freeze",
     "identity",
+    "printable",
     "solution_names",
     "thaw",
     "value_text",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ._printable import printable
+
 
 class UserError(Exception):
     """A mistake of the user's: where it is, what is wrong, and what would be right.
@@ -16,7 +18,7 @@ class UserError(Exception):
         self.place, self.what, self.remedy = place, what, remedy
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.what}; {self.remedy}"
+        return printable(f"{self.place}: {self.what}; {self.remedy}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ._errors import Rejection
 
@@ -31,7 +31,9 @@ class RandomRow:
 
     Speed is in 10^9 bytes a second (NaN where the row has none), `interval` the ends of its 95 % interval where known,
     `bytes` what one call writes (0 where not said). `aside` says why the row is no measurement (an aggregate of others,
-    a failure); such a row counts only where the original's arithmetic is repeated. `file` and `name` find it again.
+    a failure); such a row counts only where the original's arithmetic is repeated. `by_primbench` tells which original:
+    rocRAND's script of 2026 reads primbench's files, the one before google-benchmark's. `file` and `name` find the row
+    again. `cautions` are sentences on how it was measured that make it less to be trusted (a busy host, a drift).
     """
 
     generator: str
@@ -45,6 +47,8 @@ class RandomRow:
     bytes: int = 0
     interval: tuple[float, float] | None = None
     aside: Rejection | None = None
+    by_primbench: bool = False
+    cautions: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def pair(self) -> tuple[str, str]:

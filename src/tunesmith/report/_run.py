@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tunesmith.records import printable
 from tunesmith.session.frame.record import Outcome
 
 from . import _text
@@ -44,6 +45,6 @@ def closing(outcome: Outcome[Any], written: Iterable[Path] = ()) -> list[str]:
     return [
         f"{ledger.measured} measured, {ledger.reused} found in the store, in {_text.duration(outcome.seconds)} "
         f"({_text.cost(ledger.cost)})",
-        *(f"wrote {path}" for path in written),
+        *(f"wrote {printable(str(path))}" for path in written),
         *(f"look at: {sentence}" for sentence in outcome.look_at),
     ]

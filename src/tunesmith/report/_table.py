@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tunesmith.records import printable
+
+
+class _PlainTable(Table):
+    """A cell is one line, and as wide as it looks, whatever characters a name has."""
+
+    def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
+        super().add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells), **more)
+
 
 def table(*columns: str, right: Sequence[str] = (), rows: Iterable[Iterable[object]] = ()) -> Table:
     """A table, to which rows may be added; the columns in `right` are numbers."""
-    made = Table(header_style="", box=None, pad_edge=False)
+    made = _PlainTable(header_style="", box=None, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        made.add_column(printable(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         made.add_row(*map(str, row))
     return made
@@ -21,4 +31,4 @@ def table(*columns: str, right: Sequence[str] = (), rows: Iterable[Iterable[obje
 
 def titled(title: str, *parts: RenderableType) -> Group:
     """Parts under a title: not the table's own, which would be wrapped at the table's width."""
-    return Group(Text(title, style="bold"), *parts)
+    return Group(Text(printable(title), style="bold"), *parts)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from tunesmith.records import printable
 
 
 def template(name: str) -> Template:
     """Of `report/templates`; what is put into it is escaped, since names of devices and kernels may hold anything."""
     return _environment().get_template(name)
+
+
+def _printable(value: object) -> object:
+    """XML has no place for control characters, not even escaped ones. A macro's text is drawing, not a name."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
@@ -21,4 +29,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=True,
+        finalize=_printable,
     )

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 
 from tunesmith.bench import Compiled, WorkerLost
-from tunesmith.records import Estimate, Outcome, Solution, value_text
+from tunesmith.records import LINES, Estimate, Outcome, Solution, printable, value_text
 from tunesmith.session.frame import events
 
 from . import _text
@@ -141,7 +141,7 @@ class ProgressReport(_Display):
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(text, highlight=False)
+            self._console.print(printable(text, LINES), highlight=False)
             self._last_line = self._clock()
 
     def _say_once(self, what: str, example: str = "") -> None:
@@ -157,15 +157,16 @@ class ProgressReport(_Display):
 
     def _picture(self) -> Table:
         state, now = self._state, self._clock()
+        step = min(state.steps_done + 1, state.steps)
         self._bar.update(
             self._task,
-            description=f"{state.title}   step {min(state.steps_done + 1, state.steps)}/{state.steps}   {state.step}",
+            description=printable(f"{state.title}   step {step}/{state.steps}   {state.step}"),
             total=state.cells or None,
             completed=state.done,
         )
         picture = Table.grid()
         picture.add_row(self._bar)
-        picture.add_row("   ".join(_facts(state, now)))
+        picture.add_row(printable("   ".join(_facts(state, now))))
         return picture
 
 
@@ -180,7 +181,7 @@ class CompilingReport(_Display):
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.CompilingBegan(target=target, compiler=compiler, modules=modules):
-                self._title, self._modules = f"{compiler} for {target.architecture}", modules
+                self._title, self._modules = printable(f"{compiler} for {target.architecture}"), modules
                 self._bar.update(self._task, total=modules, description=self._title)
             case Compiled(reason=reason):
                 self._done += 1

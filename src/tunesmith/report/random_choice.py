@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from tunesmith.logic.random_choice import Selection
 from tunesmith.logic.random_decision import Decision, Scored
 from tunesmith.logic.random_matrix import Ratio
-from tunesmith.records import LaunchShape
+from tunesmith.records import LaunchShape, printable
 from tunesmith.session.random.select import Selected
 
 from . import _text
@@ -33,7 +33,7 @@ def tables(found: Selected) -> RenderableType:
         if decision.overrides:
             parts += [titled(f"{_place(decision)}: shapes of their own", _overrides(decision)), ""]
     parts += _remarks(made, look=False)
-    parts += [f"{kind}: {path}" for kind, paths in found.written.items() for path in paths]
+    parts += [f"{kind}: {printable(str(path))}" for kind, paths in found.written.items() for path in paths]
     return Group(*parts, *(f"look at: {sentence}" for sentence in _shortened(found)))
 
 
@@ -80,7 +80,9 @@ def _shortened(found: Selected) -> Iterator[str]:
 def _remarks(made: Selection, look: bool) -> Iterator[str]:
     """Those that a person should look at, or the others."""
     for decision in made.decisions:
-        yield from (f"{_place(decision)}: {remark.detail}" for remark in decision.remarks if remark.look is look)
+        yield from (
+            printable(f"{_place(decision)}: {remark.detail}") for remark in decision.remarks if remark.look is look
+        )
 
 
 def _place(decision: Decision) -> str:
@@ -176,6 +178,7 @@ def _decision(one: Decision) -> Document:
         "gain": one.gain,
         "ineligible": [{"shape": _shape(shape), **fields(why, "reason", "detail")} for shape, why in one.ineligible],
         "remarks": [asdict(remark) for remark in one.remarks],
+        "cautions": list(one.cautions),
     }
 
 

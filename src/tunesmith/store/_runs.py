@@ -46,7 +46,9 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How it ended and what it cost: wall seconds, measurements newly made, and those found in the store."""
+    """How it ended and what it cost: wall seconds, measurements newly made, and those found in the store. `note` holds
+    cautions about its times, a line each.
+    """
 
     state: RunState
     seconds: float

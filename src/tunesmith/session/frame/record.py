@@ -28,7 +28,8 @@ class Outcome(Generic[PlanT]):
     """What a run came to, whatever its command: `plan` holds what was decided, `written` the files that say so,
     `logic_files` those of them that are library logic.
 
-    `drift` is the anchor's largest change, `health` what was seen of the device meanwhile. `look_at` are sentences
+    `drift` is the anchor's largest change, `health` what was seen of the device meanwhile, `cautions` why its times are
+    less to be trusted than their intervals say, which the store keeps. `look_at` are sentences
     about what a person should see; without any, all went well.
     """
 
@@ -40,6 +41,7 @@ class Outcome(Generic[PlanT]):
     drift: Drift | None = None
     seconds: float = 0.0
     health: dict[str, float] = field(default_factory=dict)
+    cautions: list[str] = field(default_factory=list)
     look_at: list[str] = field(default_factory=list)
     written: list[Path] = field(default_factory=list)
     logic_files: list[Path] = field(default_factory=list)
@@ -86,4 +88,6 @@ def _start(target: Target, file: Path | None) -> RunStart:
 
 def _end(outcome: Outcome[PlanT], began: float) -> RunEnd:
     outcome.seconds, ledger = time.monotonic() - began, outcome.ledger
-    return RunEnd(outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost)
+    return RunEnd(
+        outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost, "\n".join(outcome.cautions)
+    )

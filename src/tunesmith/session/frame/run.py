@@ -45,6 +45,9 @@ class Plan(ABC):
     """What describes the work, for the store's record of the run."""
     steps: int = 1
     """Measuring steps, for the display."""
+    loads_the_host: bool = True
+    """Whether its own work keeps more of the host's processors busy than a device has that is the host's CPU: then the
+    host's load says nothing of other work, and only the anchor does."""
     measures: bool = True
     """A plan that measures nothing leaves no store in the folder."""
 
@@ -79,13 +82,13 @@ def carry_out(
     """
     outcome = Outcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
-    # The load of a host that is itself the device is mostly our own: there the anchor tells of others.
-    watched = observe if plan.target.shares_the_host else health.beside(observe)
+    watched = observe if plan.target.shares_the_host and plan.loads_the_host else health.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
     place = folder / STORE if plan.measures else IN_MEMORY
     with Store.open(place) as store, recorded(outcome, store, plan.file) as number, ExitStack() as opened:
         run = Run(outcome, store, number, events.Batches(watched), deadline, opened)
+        run.health = health
         try:
             try:
                 plan.carry_out(run)
@@ -100,6 +103,7 @@ def carry_out(
             raise
         finally:
             outcome.drift, outcome.health = run.anchor.worst, health.facts()
+            outcome.cautions = run.cautions()
             outcome.look_at += [*plan.remarks(), *run.remarks(), *health.sentences()]
     return outcome
 
@@ -117,6 +121,9 @@ class Run:
     _benches: dict[Target, Bench] = field(default_factory=dict)
     _measures: dict[tuple[ProblemType, Target], RecordedMeasure] = field(default_factory=dict)
     _write_from: float = 0.0
+    health: HealthWatch | None = None
+    _told: list[str] = field(default_factory=list)
+    """The cautions that what was written tells."""
 
     def __post_init__(self) -> None:
         self.plan: Plan = self.outcome.plan
@@ -177,7 +184,7 @@ class Run:
     def write_decided(self) -> None:
         """Write the files that say what is decided."""
         outcome = self.outcome
-        outcome.written, outcome.logic_files = [], []
+        outcome.written, outcome.logic_files, self._told = [], [], self.cautions()
         for output in self.plan.outputs(self):
             paths = self.write(output)
             outcome.written += paths
@@ -190,6 +197,8 @@ class Run:
             measure.deadline = None  # the budget was for deciding
         reached("closing")
         self.anchor.visit()
+        if self.cautions() != self._told:
+            self.write_decided()
         self.outcome.look_at += watch(self.outcome.logic_files, self.outcome.folder / CACHE)
 
     def remarks(self) -> Iterator[str]:
@@ -198,8 +207,15 @@ class Run:
             yield "nothing is decided yet, so no results are written"
         elif self.plan.unfinished:
             yield f"the results are unfinished: {self.plan.unfinished}"
-        if (drift := self.anchor.worst) and drift.alarm:
-            yield f"the anchor drifted to {drift.ratio:.2f} of its first time during the run"
+        yield from self._drifted()
         if failed := self.outcome.failed:
             reasons = ", ".join(f"{why} ({count})" for why, count in failed.most_common())
             yield f"some did not run right: {reasons}; `tunesmith show` on the folder gives examples"
+
+    def cautions(self) -> list[str]:
+        """Why the times are less to be trusted than their intervals say; for what is written of them, too."""
+        return [*self._drifted(), *(self.health.sentences() if self.health else ())]
+
+    def _drifted(self) -> Iterator[str]:
+        if (drift := self.anchor.worst) and drift.alarm:
+            yield f"the anchor drifted to {drift.ratio:.2f} of its first time during the run"

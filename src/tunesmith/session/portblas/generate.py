@@ -17,9 +17,9 @@ Source = Callable[[Configuration], str]
 """Text of a file that holds a configuration's kernels for nn, tn, nt and tt, and can be compiled by itself."""
 
 MARK = "// Made by `tunesmith portblas generate`, which will remake it and remove it: change nothing here."
-SUFFIX = ".cl"
-SUFFIX_OF_THE_ORIGINAL = ".cpp"
-_OURS = f"tune_gemm_*{SUFFIX}"
+SUFFIXES = {Mode.OURS: ".cl", Mode.COMPAT: ".cpp"}
+"""In `compat` the sources are what the original's are: C++ for portBLAS's own tuner."""
+_MADE = tuple(f"tune_gemm_*{suffix}" for suffix in SUFFIXES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ def generate(
     into = None if list_only else folder
     # Texts are long in the making, and are not made where nobody has to know them.
     made_from = (source or _standalone) if into is not None or mode is Mode.OURS else None
-    suffix = SUFFIX_OF_THE_ORIGINAL if mode is Mode.COMPAT else SUFFIX
+    suffix = SUFFIXES[mode]
     made, stems = MadeFiles(), dict[bytes, str]()
     candidates, lines, listed = [], [], []
     for combination in config.combinations:
         line, stem = portblas_lines.line(combination, mode), portblas_lines.stem(combination, mode)
-        text = _text(config.path, made_from, combination, line) if made_from else ""
+        text = _text(made_from, combination, stem, mode) if made_from else ""
         first = stems.setdefault(hashlib.sha256(text.encode()).digest(), stem) if made_from else stem
         candidates.append(Candidate(combination, line, stem, "" if first == stem else first))
         # The original has a file for every combination; ours for every program.
@@ -85,22 +85,26 @@ def generate(
         lines.append(line)
         listed.append(str(folder / f"{stem}{suffix}") if folder else f"{stem}{suffix}")
         if into is not None:
+            body = portblas_lines.instantiations(combination, mode) if mode is Mode.COMPAT else text
             head = (MARK, f"// {line}", f"// {combination.configuration().to_json()}")
-            made.write(into / f"{stem}{SUFFIX}", "\n".join((*head, text)), MARK)
+            made.write(into / f"{stem}{suffix}", "\n".join((*head, body)), MARK)
     if into is not None:
-        made.remove_others(into, _OURS, MARK)
+        for pattern in _MADE:
+            made.remove_others(into, pattern, MARK)
     text = portblas_lines.definition(str(config.path), lines)
     if definition is not None and not list_only:
         made.write(definition, text, portblas_lines.FIRST_LINE)
     return Generated(config, tuple(candidates), len(stems) if made_from else None, text, tuple(listed), made)
 
 
-def _text(path: Path, source: Source, combination: Combination, line: str) -> str:
+def _text(source: Source, combination: Combination, stem: str, mode: Mode) -> str:
+    """The program, which tells equal candidates. What is no kernel of ours, but passes in `compat`, equals none."""
     try:
         return source(combination.configuration())
-    except UserError as error:
-        # Only in mode compat, whose rules let through what is no kernel.
-        raise UserError(f"{path}: {line}: {error.place}", error.what, error.remedy) from error
+    except UserError:
+        if mode is Mode.OURS:
+            raise
+        return stem
 
 
 def _standalone(configuration: Configuration) -> str:

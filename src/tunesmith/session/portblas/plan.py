@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import tunesmith
-from tunesmith.formats.portblas_backend import Size, header
+from tunesmith.formats.portblas_backend import Size, header, is_taken
 from tunesmith.formats.portblas_results import combination_of
 from tunesmith.logic import FinalTable, Logic, logic_files, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved
@@ -110,9 +110,15 @@ class PortBlasPlan(Plan):
 
 
 def _sizes(logic: Logic, table: FinalTable) -> Iterator[Size]:
-    """For each size its winner, or the fastest of portBLAS's kernels where another family won."""
+    """For each size its winner, or the fastest of portBLAS's kernels where another family won, or a combination that
+    portBLAS's kernel does not take for this element."""
     kind, chosen = logic.document.problem_type, rows_of(logic.document)
-    ours = [solution for solution in table.solutions if combination_of(solution.configuration)]
+    data_type = kind.fields.word("DataType")
+    ours = [
+        solution
+        for solution in table.solutions
+        if (combination := combination_of(solution.configuration)) and is_taken(combination, data_type)
+    ]
     for problem, flops in table:
         times = {solution: time for solution in ours if (time := table.time(problem, solution))}
         if (problem.sizes, ()) not in chosen or not times:
@@ -122,7 +128,7 @@ def _sizes(logic: Logic, table: FinalTable) -> Iterator[Size]:
         combination, gemm = combination_of(best.configuration), Gemm.of(problem)
         assert combination is not None
         yield Size(
-            data_type=kind.fields.word("DataType"),
+            data_type=data_type,
             transpose_a=gemm.transpose_a,
             transpose_b=gemm.transpose_b,
             interleaved=is_interleaved(kind),

@@ -17,6 +17,7 @@ from tunesmith.bench import Policy
 from tunesmith.devices import choose as choose_device
 from tunesmith.formats import google_benchmark
 from tunesmith.formats.random_outputs import write_selection
+from tunesmith.formats.random_store import cautions_of
 from tunesmith.kernels import families
 from tunesmith.logic import write_atomically
 from tunesmith.logic.random_choice import Selection, choose
@@ -88,6 +89,7 @@ class RandomPlan(Plan):
     """`measured` is everything that was measured."""
 
     policy = POLICY
+    loads_the_host = False
 
     def __init__(self, task: RandomTask, target: Target, benchmark_out: Path | None = None) -> None:
         self.task, self.target, self._benchmark_out = task, target, benchmark_out
@@ -96,6 +98,8 @@ class RandomPlan(Plan):
         self.measured: list[Measured] = []
         self.complaints: list[str] = []
         self._decided: list[str] = []
+        self._cautions: tuple[str, ...] = ()
+        self._earlier: list[str] | None = None
 
     def carry_out(self, run: Run) -> None:
         for generator, problems in self._problems.items():
@@ -119,7 +123,8 @@ class RandomPlan(Plan):
 
     def rows(self) -> list[RandomRow]:
         """What ran, as the selection takes it."""
-        return [_row(one, self.target) for one in self.measured if one.measurement.estimate]
+        rows = [_row(one, self.target) for one in self.measured if one.measurement.estimate]
+        return [replace(row, cautions=self._cautions) for row in rows]
 
     def outputs(self, run: Run) -> Iterator[Output]:
         """Rows of google-benchmark for each size of the buffer; then headers and the table of what was chosen.
@@ -128,13 +133,15 @@ class RandomPlan(Plan):
         """
         if not self._decided:
             return
+        self._earlier = cautions_of(run.store, self.target) if self._earlier is None else self._earlier
+        self._cautions = tuple(dict.fromkeys((*self._earlier, *run.cautions())))
         entries = [_entry(one) for one in self.measured]
         for place, size in enumerate(self.task.bytes or (BYTES,)):
             path = Path(f"benchmark_{size}.json")
             if place == 0 and self._benchmark_out is not None:
                 path = self._benchmark_out.absolute()
             of_size = [entry for entry in entries if _is_of(entry.bytes, size)]
-            text = google_benchmark.write(of_size, _context(self.target, size))
+            text = google_benchmark.write(of_size, _context(self.target, size, self._cautions))
             yield Output(path, partial(write_atomically, text=text))
         yield Output(Path(TABLE), self._write_selection)
 
@@ -248,7 +255,7 @@ def _is_of(written: int, asked: int) -> bool:
     return asked * 0.98 <= written <= asked or written == asked
 
 
-def _context(target: Target, size: int) -> dict[str, object]:
+def _context(target: Target, size: int, cautions: Sequence[str]) -> dict[str, object]:
     return google_benchmark.context(
         target,
         size,
@@ -256,4 +263,5 @@ def _context(target: Target, size: int) -> dict[str, object]:
         host_name=platform.node(),
         num_cpus=os.cpu_count() or 1,
         load_avg=list(os.getloadavg()),
+        **google_benchmark.told(cautions),
     )

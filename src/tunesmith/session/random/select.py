@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.formats import read_random
+from tunesmith.formats import DoubtError, read_random
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.formats.random_settings import read_defaults, read_weights
 from tunesmith.logic import write_atomically
@@ -27,6 +27,12 @@ class Selected:
     selection: Selection
     complaints: list[UserError]
     written: dict[str, Sequence[Path]] = field(default_factory=dict)
+
+    @property
+    def ends_the_original(self) -> bool:
+        """Whether anything is wrong that rocRAND's script stops at, or that could not be written here. That script
+        prints warnings and ends well."""
+        return any(not isinstance(complaint, DoubtError) for complaint in self.complaints)
 
 
 def select_random(
