@@ -89,3 +89,16 @@ def test_the_architecture_names_every_room_and_no_other() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
     assert named == rooms()
+
+
+MODULES = {"pyyaml": "yaml", "ml-dtypes": "ml_dtypes"}
+"""How packages are imported whose module has another name."""
+
+
+def test_every_required_package_is_imported() -> None:
+    """What nothing imports is not asked of a user."""
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = [re.match(r"[\w.-]+", requirement)[0] for requirement in required]  # type: ignore[index]  # a name leads
+    code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, flags=re.MULTILINE))
+    assert [name for name in names if MODULES.get(name, name) not in imported] == []
