@@ -29,8 +29,8 @@ PHASES = {
 
 SIZE_FORMS = {
     "`[n]`": "the size n",
-    "`[first, last]`": "first, 2 first, 3 first ... up to last: the step is the first number, as in Tensile's code; its "
-    "wiki says 16 (write `[first, 16, last]` for that)",
+    "`[first, last]`": "first, 2 first, 3 first ... up to last: the step is the first number, as in Tensile's code; "
+    "its wiki says 16 (write `[first, 16, last]` for that)",
     "`[first, step, last]`": "from first, step apart, up to last",
     "`[first, step, growth, last]`": "from first, the gaps being step, step + growth, step + 2 growth ..., up to last",
     "`i`": "the size of index number i, an earlier one, counted from 0",
