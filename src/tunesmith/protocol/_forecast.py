@@ -17,7 +17,7 @@ from ._judge import Judge
 from ._lineage import Lineage
 from ._results import step_names
 from ._run import AS_IT_IS, fork
-from ._steps import Benchmark, Final, Fork, Join, Phase, Phases
+from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,10 @@ class _Walk:
                 if not self._is_measured:
                     made = self._attempt(made, index, AS_IT_IS, step.problems)
                 made = replace(made, is_estimated=self._join(step.names))
-            case Final():
-                made = self._attempt(made, index, AS_IT_IS, step.problems)
+            case Final(choices=choices):
+                made = self._attempt(made, index, choices, step.problems)
+                if choices.axes:
+                    return replace(made, survivors=made.candidates)
         return replace(made, survivors=len(self._lineages))
 
     def _attempt(
@@ -120,7 +122,9 @@ class _Walk:
             cells = sum(counts) * len(problems)
             self._lineages = tuple(lineage | choices[0] for lineage in self._lineages)
         self._is_measured = True
-        candidates = sum(STRATEGIES[search.strategy].count(count, search.trials) for count in counts)
+        # The last step measures everything, whatever the strategy.
+        strategy = EXHAUSTIVE if isinstance(self._phases.steps[index], Final) else search.strategy
+        candidates = sum(STRATEGIES[strategy].count(count, search.trials) for count in counts)
         return replace(
             made,
             choices=choices.count,
@@ -175,9 +179,9 @@ def _exhaustive(phases: Phases) -> int:
     varied: dict[frozenset[str], dict[Combinations, None]] = {}
     sizes = 1
     for step in phases.steps:
-        if isinstance(step, Fork | Benchmark):
+        if not isinstance(step, Join) and step.choices.axes:
             varied.setdefault(frozenset(step.choices.names), {})[step.choices] = None
-        elif isinstance(step, Final):
+        if isinstance(step, Final):
             sizes = len(step.problems)
     # Only a step that is passed again names its parameters twice in a file, with the same choices.
     counts = (next(iter(each)).count if len(each) == 1 else len(set(chain(*each))) for each in varied.values())

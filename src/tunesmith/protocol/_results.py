@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Problem, Rejection
 from ._candidates import Proposal
 from ._lineage import Lineage
 from ._measure import Table
-from ._steps import Benchmark, Fork, Phase, Phases, Step
+from ._steps import Join, Phase, Phases, Step
 from ._winners import Decision
 
 NOTHING_RAN = "nothing ran"
@@ -134,7 +134,7 @@ def step_names(phases: Phases) -> tuple[str, ...]:
 
 def _names(step: Step) -> tuple[str, ...]:
     """The parameters that a step varies, or joins over."""
-    return step.choices.names if isinstance(step, Fork | Benchmark) else step.names
+    return step.names if isinstance(step, Join) else step.choices.names
 
 
 def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.problems import OPERATIONS
-from tunesmith.protocol import Benchmark, Cell, Fork, Phases, StepForecast, TuningFile, forecast
+from tunesmith.protocol import Cell, Join, Phases, StepForecast, TuningFile, forecast
 from tunesmith.protocol import Forecast as StepsForecast
 from tunesmith.records import Configuration, Measurement, Problem, Target
 from tunesmith.search import some
@@ -124,7 +124,7 @@ def _calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Ca
 
 def _first_configurations(phases: Phases) -> list[Configuration]:
     """The start, and the start with each single choice of each step; of very many, with some."""
-    steps = [step for step in phases.steps if isinstance(step, Fork | Benchmark)]
+    steps = [step for step in phases.steps if not isinstance(step, Join)]
     return [phases.start, *(phases.start | choice for step in steps for choice in some(step.choices))]
 
 
