@@ -163,6 +163,6 @@ def _refusal(proposal: Proposal, asked: int) -> Rejection:
     """The reason most candidates share, in the words of the first that has it."""
     counts = Counter(rejection.reason for _, rejection in proposal.rejected)
     reason = max(counts, key=lambda known: counts[known])
-    detail = next(rejection.detail for _, rejection in proposal.rejected if rejection.reason == reason)
+    first = next(rejection for _, rejection in proposal.rejected if rejection.reason == reason)
     gave_up = f" (no substitute found in {asked} tries)" if asked >= PATIENCE else ""
-    return Rejection(reason, detail + gave_up)
+    return replace(first, detail=first.detail + gave_up)

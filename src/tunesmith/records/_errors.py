@@ -46,10 +46,14 @@ class SeveralError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a configuration cannot be used: `reason` is a constant that reports count by, `detail` is for the person."""
+    """Why a configuration cannot be used: `reason` is a constant that reports count by, `detail` is for the person.
+
+    `is_asked_for` where the user's own constraint says so: then it is what the user wants, and nothing to look at.
+    """
 
     reason: str
     detail: str
+    is_asked_for: bool = False
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}"

@@ -42,6 +42,7 @@ def outcome(done: Outcome[TuningPlan]) -> Document:
         **head(done),
         "csv": [str(path) for path in done.written if path.suffix == ".csv"],
         "logic": [str(path) for path in done.logic_files],
+        "left_out": dict(done.plan.left_out),
         "winners": [row for _, logic in done.logic for row in _winners(logic)],
     }
 

@@ -67,7 +67,9 @@ def outcome(done: Outcome[TuningPlan]) -> RenderableType:
     """Winners, regret, where the files are, what it cost, what to look at."""
     tables = [path for path in done.written if path.suffix == ".csv"]
     logic = _logic(done.logic)
-    return Group(*logic, *(f"CSV: {path}" for path in tables), *closing(done))
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in done.plan.left_out.most_common())
+    ruled_out = [f"left out by constraints: {reasons}"] if reasons else []
+    return Group(*logic, *(f"CSV: {path}" for path in tables), *ruled_out, *closing(done))
 
 
 def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
