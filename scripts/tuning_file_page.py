@@ -91,7 +91,7 @@ _AT_ONCE = """The shortest file tries every combination on every size, and needs
       VectorWidth: [1, 2, 4]
 ```
 
-Combinations that are illegal, by the device's limits or by a constraint of a kernel of one's own, are counted by reason.
+Combinations that are illegal (by the device's limits, or a constraint of a kernel of one's own) are counted by reason.
 `tunesmith plan` says how many are left. Above 100,000 combinations, some parameters need a step of their own."""
 
 
