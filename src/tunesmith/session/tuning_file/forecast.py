@@ -55,7 +55,7 @@ class Forecast:
 
 
 def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Forecast:
-    """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed: seconds on most devices."""
+    """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds."""
     file, target = ready(path, max_size, device)
     return Forecast(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
 
