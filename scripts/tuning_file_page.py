@@ -24,12 +24,14 @@ PHASES = {
     Phase.JOIN: "A list of forked parameters and derived values: the best lineage is kept for each combination of "
     "their values. `[]` keeps one lineage; absent or empty (`JoinParameters:`) keeps all.",
     Phase.BENCHMARK_JOIN: "Each dict is a step with one winner for each lineage that is left.",
-    Phase.FINAL: "Only `ProblemSizes`. Every lineage that is left is measured on every size.",
+    Phase.FINAL: "`ProblemSizes`, and parameters if any. Every lineage that is left is measured on every size, in all "
+    "combinations of the parameters; each size has a winner of its own.",
 }
 
 SIZE_FORMS = {
     "`[n]`": "the size n",
-    "`[first, last]`": "first, 2 first, 3 first ... up to last",
+    "`[first, last]`": "first, 2 first, 3 first ... up to last: the step is the first number, as in Tensile's code; "
+    "its wiki says 16 (write `[first, 16, last]` for that)",
     "`[first, step, last]`": "from first, step apart, up to last",
     "`[first, step, growth, last]`": "from first, the gaps being step, step + growth, step + 2 growth ..., up to last",
     "`i`": "the size of index number i, an earlier one, counted from 0",
@@ -58,7 +60,8 @@ BenchmarkProblems:
 LibraryLogic:               # how the result is labelled; may be left out
 ```
 
-A key that is not known is an error. What is assumed or ignored is said when the file is read."""
+A key that is not known is an error, and all errors of a file are told at once. What is assumed or ignored is said when
+the file is read, each key once: also a parameter that no kernel family has which the file chooses."""
 
 
 _OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
@@ -74,7 +77,22 @@ def _phases() -> list[str]:
     rules = """A phase is a list of dicts, `parameter: [values]`. Several parameters in one dict are one step over all
 their combinations, the first varying fastest, with one winner. Outside of InitialSolutionParameters a parameter is
 named once. One with a single value is no step, wherever it stands."""
-    return ["## Phases", _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items())), rules]
+    phases = _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items()))
+    return ["## Phases", phases, rules, "### Everything at once", _AT_ONCE]
+
+
+_AT_ONCE = """The shortest file tries every combination on every size, and needs no phase but the last:
+
+```yaml
+- BenchmarkFinalParameters:
+    - ProblemSizes:
+        - Exact: [1024, 1024, 1024]
+    - ThreadTile: [[4, 4], [8, 4], [8, 8]]
+      VectorWidth: [1, 2, 4]
+```
+
+Combinations that are illegal (by the device's limits, or a constraint of a kernel of one's own) are counted by reason.
+`tunesmith plan` says how many are left. Above 100,000 combinations, some parameters need a step of their own."""
 
 
 def _problem_sizes() -> list[str]:

@@ -113,7 +113,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     return {
         "devices": documents.devices([Found("it", fake_target()), Found("other", problem="gone")]),
         "plan": documents.plan(session.plan(file, device=device, calibrate=False)),
-        "tune": documents.outcome(done),
+        "tune": documents.outcome(done) | {"left_out": {"a constraint": 1}},
         "show": documents.summary(session.summarise(done.folder)),
         "select": documents.choice((16, 16, 16), choice),
         "compare": documents.comparison(Compared((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),

@@ -28,19 +28,19 @@ pytestmark = [
 class Project:
     """The example's copy with a `tunesmith` of its own, to be configured and built."""
 
-    def __init__(self, folder: Path, generator: str) -> None:
+    def __init__(self, folder: Path, generator: str, *options: str) -> None:
         self.source, self.build = folder / "project", folder / "build"
         shutil.copytree(EXAMPLE, self.source)
         self.config = self.source / "candidates.json"
         program = folder / "tunesmith"
         program.write_text(PROGRAM.format(python=sys.executable))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        self.run("cmake", "-G", generator, "-S", self.source, "-B", self.build, f"-DTUNESMITH={program}")
+        self.run("cmake", "-G", generator, "-S", self.source, "-B", self.build, f"-DTUNESMITH={program}", *options)
 
-    def run(self, *command: object) -> str:
+    def run(self, *command: object, code: int = 0) -> str:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     def made(self) -> dict[str, int]:
         """Build, and give the time of everything that was made."""
@@ -92,3 +92,41 @@ def test_a_mistake_in_the_parameters_stops_the_build_with_its_place(project: Pro
     done = subprocess.run(["cmake", "--build", str(project.build)], capture_output=True, text=True)
     assert done.returncode != 0
     assert 'vectorization_size[0]: is "4", expected a whole number' in done.stdout + done.stderr
+
+
+@pytest.fixture
+def make() -> str:
+    if not shutil.which("make"):
+        pytest.skip("no make here")
+    return "Unix Makefiles"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "name"), [("NVIDIA_GPU", "nvidia"), ("CPU", "cpu"), ("DEFAULT", "default"), ("mine", "mine")]
+)
+def test_a_targets_name_finds_its_set(
+    target: str, name: str, make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "sets"
+    own.mkdir()
+    shutil.copy(EXAMPLE / "candidates.json", own / "mine.json")
+    monkeypatch.setenv("TUNESMITH_PORTBLAS_SETS", str(own))
+    project = Project(tmp_path, make, f"-DTUNING_TARGET={target}")
+    project.made()
+    lines = (project.build / "candidates.def").read_text().splitlines()
+    expected = subprocess.run(
+        [str(tmp_path / "tunesmith"), "portblas", "generate", name], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert lines == expected
+    assert len([line for line in lines if line.startswith("BENCH_PARAMS")]) > 4
+
+
+def test_a_target_without_a_set_is_refused_with_those_that_there_are(make: str, tmp_path: Path) -> None:
+    project = Project(tmp_path, make)
+    again = ("cmake", "-S", project.source, "-B", project.build)
+    said = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
+    assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(said.split())
+    both = project.run(*again, "-DTUNING_TARGET=CPU", f"-DPORTBLAS_CONFIG={project.config}", code=1)
+    assert "both given" in " ".join(both.split())
+    project.run(*again, "-UTUNING_TARGET", f"-DPORTBLAS_CONFIG={project.config}")

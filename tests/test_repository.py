@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.kernels import tuning_space
+from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.problems.gemm import gemm_type
 from tuning_file_page import reference
 
@@ -89,3 +89,27 @@ def test_the_architecture_names_every_room_and_no_other() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
     assert named == rooms()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_a_printed_choice_has_all_parameters_of_its_family(page: str) -> None:
+    """A family that gets a parameter makes what `select` printed before look incomplete."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    printed = re.findall(r"^kernel    (\w+): ((?:\w+=\S+\s+)+)", text, flags=re.MULTILINE)
+    assert len(printed) == 2
+    for family, values in printed:
+        names = [parameter.name for parameter in KERNELS[family].space(gemm_type())]
+        assert re.findall(r"(\w+)=", values) == names
+
+
+MODULES = {"pyyaml": "yaml", "ml-dtypes": "ml_dtypes"}
+"""How packages are imported whose module has another name."""
+
+
+def test_every_required_package_is_imported() -> None:
+    """What nothing imports is not asked of a user."""
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = [re.match(r"[\w.-]+", requirement)[0] for requirement in required]  # type: ignore[index]  # a name leads
+    code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, flags=re.MULTILINE))
+    assert [name for name in names if MODULES.get(name, name) not in imported] == []

@@ -45,7 +45,10 @@ DATA = Path(os.environ.get("TUNESMITH_DATA", ROOT.parent / "shared" / "data"))
         ("InitialSolutionParameters: [DepthU: [8, 16]]", 5, ["DepthU starts with 2 values"]),
         ("InitialSolutionParameters: [{DepthU: [8]}, {DepthU: [8]}]", 5, ["DepthU is given twice"]),
         ("InitialSolutionParameters: [ProblemSizes: [Exact: [1, 1, 1]]]", 5, ["has no sizes"]),
-        ("BenchmarkFinalParameters: [DepthU: [8, 16]]", 5, ["varies nothing", "BenchmarkJoinParameters"]),
+        ("BenchmarkFinalParameters: [ProblemSize: [Exact: [1, 1, 1]]]", 5, ["did you mean ProblemSizes?"]),
+        ("ProblemSizes: [Exact: [1, 1, 1]]", 5, ["outside of the phases", "put it into BenchmarkFinalParameters"]),
+        ("ProblemSize: [Exact: [1, 1, 1]]", 5, ["outside of the phases", "`- ProblemSizes: [...]`"]),
+        ("DepthU: [8, 16]", 5, ["DepthU stands outside of the phases", "put it into one of", "ForkParameters"]),
         (
             "BenchmarkFinalParameters:\n  - ProblemSizes: [Exact: [1, 1, 1]]\n  - ProblemSizes: [Exact: [1, 1, 1]]",
             7,

@@ -32,7 +32,7 @@ def _run() -> None:
         app()
         sys.stdout.flush()
     except UserError as error:
-        sys.stderr.write(f"tunesmith: {error}\n")
+        sys.stderr.write("".join(f"tunesmith: {one}\n" for one in error.errors))
         sys.exit(2)
     except OSError as error:
         place = printable(str(error.filename or "output"))

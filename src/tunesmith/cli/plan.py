@@ -18,11 +18,13 @@ def plan(
     device: Device = None,
     max_size: MaxSize = None,
     calibrate: Annotated[
-        bool, typer.Option(help="Time one configuration to say how many minutes it will take.")
+        bool, typer.Option(help="Time a few configurations to say how many minutes it will take.")
     ] = True,
     as_json: Json = False,
 ) -> None:
     """Show every step before running: lineages x candidates x sizes, enqueues, the exhaustive product, minutes.
+
+    The exit code is 1 where nothing legal is left to measure.
 
     Counts are given before rejections and after; what is legal later may depend on who wins.
 
@@ -30,3 +32,5 @@ def plan(
     """
     made = session.plan(file, device=device, max_size=max_size, calibrate=calibrate)
     print_facts(as_json, documents.plan, tables.plan, made)
+    if not made.is_possible:
+        raise typer.Exit(1)

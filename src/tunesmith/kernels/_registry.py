@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 from tunesmith.records import Configuration, ProblemType, Registry, Target, Value
 from tunesmith.spaces import Parameter, Space
@@ -83,6 +85,28 @@ def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden
     if LANGUAGE in united and len(united[LANGUAGE].values) > 1 and _alike(spaces):
         united[LANGUAGE] = replace(united[LANGUAGE], default=OPEN)
     return Space(tuple(united.values()))
+
+
+def chosen(problem_type: ProblemType, values: Mapping[str, Sequence[Value]]) -> dict[str, frozenset[str]]:
+    """The families that combinations of these values mean, by name, each with the parameters that it has; what chooses
+    among families counts for all of them."""
+    candidates = families(problem_type.operation)
+    named_by = {kernel.named_by for kernel in candidates if kernel.named_by}
+    listed: dict[str, Sequence[Value]] = {}
+    for name in (LANGUAGE, *_form_names(candidates)):
+        if name in named_by:
+            # Whether such a parameter is mentioned decides, whatever its value.
+            mentioned = {value != ABSENT: value for value in values.get(name, (ABSENT,))}
+            listed[name] = list(mentioned.values())
+        elif name in values:
+            listed[name] = languages(problem_type) if name == LANGUAGE and OPEN in values[name] else values[name]
+    found: dict[str, frozenset[str]] = {}
+    for combination in product(*listed.values()):
+        with suppress(LookupError):
+            kernel = family_for(problem_type.operation, Configuration(zip(listed, combination, strict=True)))
+            own = (parameter.name for parameter in kernel.space(problem_type))
+            found[kernel.name] = frozenset((*own, LANGUAGE, *named_by))
+    return found
 
 
 def languages(problem_type: ProblemType) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from tunesmith.records import Registry
 
 from ._base import Array, Expected, Operation, storage_bytes, strided
 from ._files import text_of
-from ._keys import Key, checked, shown, unknown_key
+from ._keys import Key, checked, nearest, shown, unknown_key
+from ._mistakes import Mistakes
 from ._yaml import Node, read_yaml
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
 
@@ -28,11 +29,13 @@ __all__ = [
     "Array",
     "Expected",
     "Key",
+    "Mistakes",
     "Node",
     "Operation",
     "checked",
     "clamp",
     "exact_sizes",
+    "nearest",
     "range_sizes",
     "read_yaml",
     "shown",

@@ -9,6 +9,8 @@ from typing import Any, TypeGuard
 
 from tunesmith.records import UserError, Value
 
+from ._mistakes import Mistakes
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -41,15 +43,17 @@ class Key:
 def checked(
     fields: Mapping[str, Value], keys: Iterable[Key], place: Callable[[str], str], where: str
 ) -> dict[str, Any]:
-    """The value of every key, its default where the fields have none. Raises UserError for an unknown key of `where`,
-    and for a value that its key does not take; `place(name)` is where a field stands."""
-    known = {key.name: key for key in keys}
-    for name in fields:
-        if name not in known:
-            raise unknown_key(place(name), name, known, where)
-    return {
-        name: key.check(fields[name], place(name)) if name in fields else key.default for name, key in known.items()
-    }
+    """The value of every key, its default where the fields have none. Raises UserError for all unknown keys of `where`,
+    and for all values that their keys do not take; `place(name)` is where a field stands."""
+    known, mistakes = {key.name: key for key in keys}, Mistakes()
+    values: dict[str, Any] = {name: key.default for name, key in known.items()}
+    for name, value in fields.items():
+        with mistakes.caught():
+            if name not in known:
+                raise unknown_key(place(name), name, known, where)
+            values[name] = known[name].check(value, place(name))
+    mistakes.tell()
+    return values
 
 
 def shown(value: object) -> str:
@@ -61,10 +65,16 @@ def shown(value: object) -> str:
 def unknown_key(place: str, name: str, known: Iterable[str], where: str) -> UserError:
     """The error for a key that `where` does not know: it names the nearest that is known, or all of them."""
     names = list(known)
-    near = get_close_matches(name.lower(), [each.lower() for each in names], n=1, cutoff=0.6)
-    meant = next((each for each in names if near and each.lower() == near[0]), None)
+    meant = nearest(name, names)
     remedy = f"did you mean {meant}?" if meant else f"it has {', '.join(names)}"
     return UserError(place, f"{where} has no {shown(name)}", remedy)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelled most like `name`; None where none is."""
+    names = list(known)
+    near = get_close_matches(name.lower(), [each.lower() for each in names], n=1, cutoff=0.6)
+    return next((each for each in names if near and each.lower() == near[0]), None)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

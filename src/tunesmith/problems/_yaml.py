@@ -18,6 +18,7 @@ from tunesmith.records import UserError, Value
 
 from ._files import text_of
 from ._keys import shown, unknown_key
+from ._mistakes import Mistakes
 
 Scalar = None | bool | int | float | str
 
@@ -69,13 +70,14 @@ class Node:
 
     def fields(self, what: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Node]:
         """A mapping that has all `needed` keys and none beside them but `optional` ones."""
-        fields, known = self.mapping(what), (*needed, *optional)
+        fields, known, mistakes = self.mapping(what), (*needed, *optional), Mistakes()
         for name in fields:
             if name not in known:
-                raise unknown_key(self.at(name), name, known, what)
+                mistakes.add(unknown_key(self.at(name), name, known, what))
         for name in needed:
             if name not in fields:
-                raise self.wrong(f"{what} has no {name}", f"it needs {', '.join(needed)}")
+                mistakes.add(self.wrong(f"{what} has no {name}", f"it needs {', '.join(needed)}"))
+        mistakes.tell()
         return fields
 
     def sequence(self, what: str) -> tuple[Node, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tunesmith.records import Problem, ProblemType, UserError, Value
 
 from ._keys import is_integer, shown
+from ._mistakes import Mistakes
 
 if TYPE_CHECKING:
     from ._base import Operation
@@ -67,7 +68,9 @@ def range_sizes(entries: Sequence[Placed], problem_type: ProblemType, place: str
     indices = problem_type.indices
     if len(entries) != len(indices):
         raise _wrong_count(place, "Range", len(entries), problem_type)
-    read = [_entry(position, value, where) for position, (value, where) in enumerate(entries)]
+    mistakes = Mistakes()
+    read = mistakes.each(lambda entry: _entry(entry[0], *entry[1]), enumerate(entries))
+    mistakes.tell()
     spans = [entry for entry in read if isinstance(entry, Span)]
     if math.prod(span.count(LIMIT + 1) for span in spans) > LIMIT:
         raise UserError(place, f"ProblemSizes.Range makes more than {LIMIT:,} sizes", "give larger steps")
@@ -80,7 +83,10 @@ def exact_sizes(
 ) -> tuple[Sizes, Sizes]:
     """The sizes and leading dimensions of one `Exact`; the latter are () where they are the natural ones."""
     count = len(problem_type.indices)
-    sizes = tuple(_extent(f"Exact[{position}]", *entry) for position, entry in enumerate(entries[:count]))
+    mistakes = Mistakes()
+    read = mistakes.each(lambda entry: _extent(f"Exact[{entry[0]}]", *entry[1]), enumerate(entries[:count]))
+    mistakes.tell()
+    sizes = tuple(read)
     smallest = operation.leading(problem_type, sizes) if len(sizes) == count else ()
     if len(entries) not in (count, count + len(smallest)):
         raise _wrong_count(place, "Exact", len(entries), problem_type, tuple(name for name, _ in smallest))

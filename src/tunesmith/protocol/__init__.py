@@ -5,7 +5,7 @@ from ._forecast import Forecast, StepForecast, forecast
 from ._intervals import DRIFT
 from ._lineage import Lineage
 from ._measure import Cell, Measure, Table
-from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
+from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
 from ._run import run
 from ._settings import GlobalParameters, LibraryLogic
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
@@ -19,6 +19,7 @@ __all__ = [
     "Cell",
     "Contest",
     "Decision",
+    "Dropped",
     "Final",
     "Forecast",
     "Fork",

@@ -16,7 +16,7 @@ from tunesmith.spaces import Combinations
 
 from ._judge import Judge, first_rejection
 from ._lineage import Lineage
-from ._steps import Benchmark, Fork, Phases
+from ._steps import Join, Phases
 
 Values = tuple[str, tuple[Value, ...]]
 """A parameter's name with its values, in the order of the tuning file."""
@@ -130,7 +130,7 @@ def proposals(
 ) -> list[Proposal]:
     """What each lineage may try in the step of that index; substitutes are of parameters that steps after it still vary
     and that the lineage has not settled."""
-    after = (step for step in phases.steps[index + 1 :] if isinstance(step, Fork | Benchmark))
+    after = (step for step in phases.steps[index + 1 :] if not isinstance(step, Join))
     varied = {name for step in after for name in step.choices.names}
     tuned = [(name, values) for name, values in phases.tuned if name in varied]
     later = ([each for each in tuned if each[0] not in lineage.fixed] for lineage in lineages)
@@ -163,6 +163,6 @@ def _refusal(proposal: Proposal, asked: int) -> Rejection:
     """The reason most candidates share, in the words of the first that has it."""
     counts = Counter(rejection.reason for _, rejection in proposal.rejected)
     reason = max(counts, key=lambda known: counts[known])
-    detail = next(rejection.detail for _, rejection in proposal.rejected if rejection.reason == reason)
+    first = next(rejection for _, rejection in proposal.rejected if rejection.reason == reason)
     gave_up = f" (no substitute found in {asked} tries)" if asked >= PATIENCE else ""
-    return Rejection(reason, detail + gave_up)
+    return replace(first, detail=first.detail + gave_up)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 
@@ -17,7 +18,7 @@ from ._judge import Judge
 from ._lineage import Lineage
 from ._results import step_names
 from ._run import AS_IT_IS, fork
-from ._steps import Benchmark, Final, Fork, Join, Phase, Phases
+from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,9 @@ class StepForecast:
 
     `choices` is what the file lists for one lineage, `candidates` what all lineages try of it together, `enqueues` the
     cells to be timed: candidates times `sizes`, less the cells that are illegal or the same solution. `is_estimated`
-    where a sample stands for more combinations than can be looked at.
+    where a sample stands for more combinations than can be looked at. After rejections, `fresh` of the enqueues are of
+    cells that no earlier step has measured, and take `programs` that no earlier step has compiled; `rejected` counts
+    by reason what is illegal, with an `example` of each reason.
     """
 
     name: str
@@ -38,6 +41,10 @@ class StepForecast:
     enqueues: int = 0
     survivors: int = 0
     is_estimated: bool = False
+    fresh: int = 0
+    programs: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict, hash=False)
+    examples: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +68,31 @@ class Forecast:
     def enqueues_after(self) -> int:
         return sum(step.enqueues for step in self.after)
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether anything is left to be measured in the last step."""
+        return not self.after or self.after[-1].enqueues > 0
 
-def forecast(phases: Phases, judge: Judge) -> Forecast:
-    """Walk through the steps without measuring. Raises UserError for a join over an unknown name."""
+    @property
+    def rejected(self) -> Counter[str]:
+        """What is illegal in all steps, by reason."""
+        return sum((Counter(step.rejected) for step in self.after), Counter())
+
+    @property
+    def examples(self) -> dict[str, str]:
+        """An example of each reason: the first."""
+        return {reason: text for step in reversed(self.after) for reason, text in step.examples.items()}
+
+
+Program = Callable[[Configuration], str]
+"""Equal for configurations of which one program is compiled; asked only of legal ones."""
+
+
+def forecast(phases: Phases, judge: Judge, program: Program | None = None) -> Forecast:
+    """Walk through the steps without measuring; without `program`, every solution is a program of its own. Raises
+    UserError for a join over an unknown name."""
     check_names(phases, judge)
-    before, after = (_Walk(phases, judge, only_legal).steps() for only_legal in (False, True))
+    before, after = (_Walk(phases, judge, legal, program or judge.identity).steps() for legal in (False, True))
     return Forecast(before, after, _exhaustive(phases))
 
 
@@ -73,8 +100,10 @@ class _Walk:
     """Lineages on their way through the steps, what was tuned in them so far, and whether they were measured since the
     fork. With `only_legal`, what the judge rejects is left out."""
 
-    def __init__(self, phases: Phases, judge: Judge, only_legal: bool) -> None:
-        self._phases, self._judge, self._only_legal = phases, judge, only_legal
+    def __init__(self, phases: Phases, judge: Judge, only_legal: bool, program: Program) -> None:
+        self._phases, self._judge, self._only_legal, self._program = phases, judge, only_legal, program
+        self._cells: set[tuple[str, Problem]] = set()
+        self._programs: set[str] = set()
         self._lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
         self._tuned: tuple[Combinations, ...] = ()
         self._is_measured = False
@@ -98,8 +127,10 @@ class _Walk:
                 if not self._is_measured:
                     made = self._attempt(made, index, AS_IT_IS, step.problems)
                 made = replace(made, is_estimated=self._join(step.names))
-            case Final():
-                made = self._attempt(made, index, AS_IT_IS, step.problems)
+            case Final(choices=choices):
+                made = self._attempt(made, index, choices, step.problems)
+                if choices.axes:
+                    return replace(made, survivors=made.candidates)
         return replace(made, survivors=len(self._lineages))
 
     def _attempt(
@@ -107,9 +138,16 @@ class _Walk:
     ) -> StepForecast:
         """Every lineage tries some of its choices, and goes on with the one that is expected to win."""
         search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
+        fresh = programs = 0
         if self._only_legal:
             proposed = proposals(self._phases, index, self._lineages, choices, problems, self._judge)
-            counts, cells = self._legal(proposed, choices, problems)
+            counts, cells, fresh, programs = self._legal(proposed, choices, problems)
+            rejections = [rejection for each in proposed for _, rejection in each.rejected]
+            made = replace(
+                made,
+                rejected=Counter(rejection.reason for rejection in rejections),
+                examples={rejection.reason: rejection.detail for rejection in reversed(rejections)},
+            )
             self._lineages = tuple(
                 each.lineage | dict(each.candidates)[each.incumbent or each.configurations[0]]
                 for each in proposed
@@ -120,20 +158,26 @@ class _Walk:
             cells = sum(counts) * len(problems)
             self._lineages = tuple(lineage | choices[0] for lineage in self._lineages)
         self._is_measured = True
-        candidates = sum(STRATEGIES[search.strategy].count(count, search.trials) for count in counts)
+        # The last step measures everything, whatever the strategy.
+        strategy = EXHAUSTIVE if isinstance(self._phases.steps[index], Final) else search.strategy
+        candidates = sum(STRATEGIES[strategy].count(count, search.trials) for count in counts)
+        legal = max(1, sum(counts))
         return replace(
             made,
             choices=choices.count,
             candidates=candidates,
             sizes=len(problems),
-            enqueues=cells * candidates // max(1, sum(counts)),
+            enqueues=cells * candidates // legal,
+            fresh=fresh * candidates // legal,
+            programs=programs * candidates // legal,
             is_estimated=self._only_legal and not is_whole,
         )
 
     def _legal(
         self, proposals: Sequence[Proposal], choices: Combinations, problems: Sequence[Problem]
-    ) -> tuple[list[int], int]:
-        """Each lineage's candidates, and the legal cells of all; of too many choices, what a sample speaks for."""
+    ) -> tuple[list[int], int, int, int]:
+        """Each lineage's candidates, and the legal cells of all, those of them that are new, and the programs that are;
+        of too many choices, what a sample speaks for."""
         legal, scale = [proposal.configurations for proposal in proposals], 1
         if choices.count > MOST_WHOLE:
             spaces = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposals]
@@ -144,8 +188,14 @@ class _Walk:
         configs = list(chain(*legal))
         if scale == 1:
             configs = list({self._judge.identity(config): config for config in configs}.values())
-        cells = sum(not self._judge.rejections_for(config, p) for config in configs for p in problems)
-        return [len(each) * scale for each in legal], cells * scale
+        runnable = [(c, p) for c in configs for p in problems if not self._judge.rejections_for(c, p)]
+        counts, cells = [len(each) * scale for each in legal], len(runnable) * scale
+        if scale > 1:
+            return counts, cells, cells, len({self._program(config) for config in configs}) * scale
+        met, compiled = len(self._cells), len(self._programs)
+        self._cells.update((self._judge.identity(config), problem) for config, problem in runnable)
+        self._programs.update(self._program(config) for config, _ in runnable)
+        return counts, cells, len(self._cells) - met, len(self._programs) - compiled
 
     def _join(self, names: Sequence[str]) -> bool:
         """Keep as many lineages as a join can leave: no more than there are, and no more than there are keys within
@@ -175,9 +225,9 @@ def _exhaustive(phases: Phases) -> int:
     varied: dict[frozenset[str], dict[Combinations, None]] = {}
     sizes = 1
     for step in phases.steps:
-        if isinstance(step, Fork | Benchmark):
+        if not isinstance(step, Join) and step.choices.axes:
             varied.setdefault(frozenset(step.choices.names), {})[step.choices] = None
-        elif isinstance(step, Final):
+        if isinstance(step, Final):
             sizes = len(step.problems)
     # Only a step that is passed again names its parameters twice in a file, with the same choices.
     counts = (next(iter(each)).count if len(each) == 1 else len(set(chain(*each))) for each in varied.values())

@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Problem, Rejection
 from ._candidates import Proposal
 from ._lineage import Lineage
 from ._measure import Table
-from ._steps import Benchmark, Fork, Phase, Phases, Step
+from ._steps import Final, Join, Phase, Phases, Step
 from ._winners import Decision
 
 NOTHING_RAN = "nothing ran"
@@ -79,6 +79,19 @@ class StepResult:
         return Counter(rejection.reason for trial in self.trials for _, rejection in trial.proposal.rejected)
 
     @property
+    def dropped_by_reason(self) -> tuple[tuple[Dropped, int], ...]:
+        """The first lineage that was dropped for each reason, and how many were."""
+        counts = Counter(each.rejection.reason for each in self.dropped)
+        first = {each.rejection.reason: each for each in reversed(self.dropped)}
+        return tuple((first[reason], count) for reason, count in counts.items())
+
+    @property
+    def asked_for(self) -> Counter[str]:
+        """Of `rejected`, what the user's own constraints rule out."""
+        rejections = (rejection for trial in self.trials for _, rejection in trial.proposal.rejected)
+        return Counter(rejection.reason for rejection in rejections if rejection.is_asked_for)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know about the step, a sentence each."""
         return tuple(
@@ -133,8 +146,10 @@ def step_names(phases: Phases) -> tuple[str, ...]:
 
 
 def _names(step: Step) -> tuple[str, ...]:
-    """The parameters that a step varies, or joins over."""
-    return step.choices.names if isinstance(step, Fork | Benchmark) else step.names
+    """The parameters that a step varies, or joins over; the final has one name, whatever it varies."""
+    if isinstance(step, Final):
+        return ()
+    return step.names if isinstance(step, Join) else step.choices.names
 
 
 def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ goes on by being run again over what was measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,8 +120,10 @@ class _Bench:
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
 
     def final(self, step: Final, lineages: tuple[Lineage, ...], decided: Observe) -> StepResult:
-        """Every distinct survivor on every problem, however slow it is; then the winner of each problem."""
-        trials = self._distinct(self._propose(lineages, AS_IT_IS, step.problems))
+        """All choices of every survivor on every problem, each solution once and however slow it is; then the winner of
+        each problem."""
+        proposed = self._propose(lineages, step.choices, step.problems)
+        trials = self._distinct([part for proposal in proposed for part in _each_candidate(proposal)])
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         searched = self._all_of(survivors, step, Mode.FULL)
         table, cells = carry_out([searched], self.measure, self.judge.identity)
@@ -191,7 +193,8 @@ class _Bench:
                 (config, first.setdefault(self.judge.identity(config), config)) for config in proposal.configurations
             ]
             if all(config is stand for config, stand in stands):
-                after = None if proposal.refusal else proposal.lineage
+                chosen = [choice for _, choice in proposal.candidates]
+                after = None if proposal.refusal else proposal.lineage | chosen[0] if chosen[0] else proposal.lineage
                 trials.append(Trial(proposal, after=after, refusal=proposal.refusal))
             else:
                 trials.append(Trial(replace(proposal, candidates=(), duplicates=tuple(stands))))
@@ -200,6 +203,15 @@ class _Bench:
 
 def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
+
+
+def _each_candidate(proposal: Proposal) -> Iterator[Proposal]:
+    """A proposal for each candidate; what was rejected and what is the same stays with the first."""
+    for number, candidate in enumerate(proposal.candidates):
+        only = replace(proposal, candidates=(candidate,))
+        yield replace(only, rejected=(), duplicates=()) if number else only
+    if not proposal.candidates:
+        yield proposal
 
 
 def _finals(contest: Contest) -> list[Batch]:

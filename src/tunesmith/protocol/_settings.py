@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from tunesmith.problems import Key, Node, shown, unknown_key
+from tunesmith.problems import Key, Mistakes, Node, shown, unknown_key
 from tunesmith.records import UserError, Value
 from tunesmith.search import MOST_WHOLE, STRATEGIES
 
@@ -124,35 +124,37 @@ LOGIC_KEYS: dict[str, Key] = {
 _IN_FILE_NAMES = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)
 
 
-def read_globals(node: Node | None, notes: Notes) -> GlobalParameters:
-    """Tensile's parameters that mean something else or nothing here are said to be ignored."""
+def read_globals(node: Node | None, notes: Notes, mistakes: Mistakes) -> GlobalParameters:
+    """What is right of them. Tensile's parameters that mean something else or nothing here are said to be ignored."""
     if node is None or node.is_null:
         return GlobalParameters()
-    values = _read(GLOBAL_KEYS, node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes)
+    values = _read(GLOBAL_KEYS, node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes, mistakes)
     if "objective" in values:
         values["objective"] = Objective(values["objective"])
     made = GlobalParameters(**values)
     fewest, most = made.minimum_samples, made.maximum_samples
     if fewest is not None and most is not None and fewest > most:
         place = node.at("MaximumSamples")
-        raise UserError(place, f"MaximumSamples {most} is below MinimumSamples {fewest}", "give a larger maximum")
-    if made.trials is not None and made.strategy == EXHAUSTIVE:
+        what = f"MaximumSamples {most} is below MinimumSamples {fewest}"
+        mistakes.add(UserError(place, what, "give a larger maximum"))
+    is_exhaustive = made.strategy == EXHAUSTIVE and ("strategy" in values or "SearchStrategy" not in node.places)
+    if made.trials is not None and is_exhaustive:
         what = f"SearchTrials {made.trials} has no effect: SearchStrategy {made.strategy} measures all combinations"
-        raise UserError(node.at("SearchTrials"), what, "give SearchStrategy: random or surrogate")
+        mistakes.add(UserError(node.at("SearchTrials"), what, "give SearchStrategy: random or surrogate"))
     return made
 
 
-def read_logic(node: Node | None, notes: Notes) -> LibraryLogic:
-    """The names must be fit to stand in the name of a file."""
+def read_logic(node: Node | None, notes: Notes, mistakes: Mistakes) -> LibraryLogic:
+    """What is right of it. The names must be fit to stand in the name of a file."""
     if node is None or node.is_null:
         return LibraryLogic()
-    values = _read(LOGIC_KEYS, node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes)
+    values = _read(LOGIC_KEYS, node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes, mistakes)
     for attribute, value in values.items():
         name = LOGIC_KEYS[attribute].name
         if not _IN_FILE_NAMES.fullmatch(str(value)):
             what = f"{name} cannot be {shown(value)}: it stands in the name of a file"
             remedy = "use up to 64 letters, digits, _ . + and -, the first a letter, a digit or _"
-            raise UserError(node.at(name), what, remedy)
+            mistakes.add(UserError(node.at(name), what, remedy))
     return LibraryLogic(**values)
 
 
@@ -163,8 +165,9 @@ def _read(
     answered: Mapping[str, str],
     ignored: Collection[str],
     notes: Notes,
+    mistakes: Mistakes,
 ) -> dict[str, Any]:
-    """The values of the keys that mean something here, by attribute; what becomes of Tensile's others is said."""
+    """The right values of the keys that mean something here, by attribute; what becomes of Tensile's others is said."""
     given = node.mapping(where)
     for name, instead in answered.items():
         if name in given:
@@ -176,8 +179,9 @@ def _read(
     for name in given:
         if name in answered or name in ignored:
             continue
-        if name not in attributes:
-            raise unknown_key(node.at(name), shown(name), attributes, where)
-        attribute = attributes[name]
-        values[attribute] = keys[attribute].check(given[name].plain(name), node.at(name))
+        with mistakes.caught():
+            if name not in attributes:
+                raise unknown_key(node.at(name), shown(name), attributes, where)
+            attribute = attributes[name]
+            values[attribute] = keys[attribute].check(given[name].plain(name), node.at(name))
     return values

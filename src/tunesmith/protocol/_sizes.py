@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.problems import LIMIT, Node, Operation, clamp, exact_sizes, range_sizes, shown, unknown_key
+from tunesmith.problems import LIMIT, Mistakes, Node, Operation, clamp, exact_sizes, range_sizes, shown, unknown_key
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
 
@@ -30,7 +30,8 @@ FAMILY = "Family"
 class SizeReader:
     """Makes problems of one type with the scalars to measure with, cut to `max_size` if that is given.
 
-    Paths are relative to `folder`; `notes` are told of rows that a list has for other types.
+    Paths are relative to `folder`; `notes` are told of rows that a list has for other types. Of a type that `is_known`
+    only in part, since something is wrong with its fields, no sizes are read: they might be right for what was meant.
     """
 
     problem_type: ProblemType
@@ -39,20 +40,26 @@ class SizeReader:
     folder: Path
     notes: Notes
     max_size: int | None = None
+    is_known: bool = True
 
     def read(self, node: Node) -> Sized:
         """Every size of the value of a `ProblemSizes`, in its order, each once, with the weights that lists give."""
+        if not self.is_known:
+            return (), {}
         found: dict[tuple[Sizes, Sizes], None] = {}
         weights: dict[Sizes, float] = defaultdict(float)
-        for form in _forms(node):
-            if form.name == "File":
-                for row in self._rows(form):
-                    found[row.sizes, ()] = None
-                    weights[row.sizes] += row.weight
-            else:
-                found.update(dict.fromkeys(self._spelled(form)))
-            if len(found) > LIMIT:
-                raise UserError(form.place, f"ProblemSizes makes more than {LIMIT:,} sizes", "give larger steps")
+        mistakes = Mistakes()
+        for form in _forms(node, mistakes):
+            with mistakes.caught():
+                if form.name == "File":
+                    for row in self._rows(form):
+                        found[row.sizes, ()] = None
+                        weights[row.sizes] += row.weight
+                else:
+                    found.update(dict.fromkeys(self._spelled(form)))
+                if len(found) > LIMIT:
+                    raise UserError(form.place, f"ProblemSizes makes more than {LIMIT:,} sizes", "give larger steps")
+        mistakes.tell()
         if not found:
             raise UserError(node.place, "ProblemSizes names no size", "give it a Range, an Exact or a File")
         return self._problems(list(found)), self._weights(weights)
@@ -113,20 +120,25 @@ class _Form:
     family: Node | None
 
 
-def _forms(node: Node) -> Iterator[_Form]:
+def _forms(node: Node, mistakes: Mistakes) -> Iterator[_Form]:
     items = (node,) if isinstance(node.content, dict) else node.sequence("ProblemSizes")
     for item in items:
-        if isinstance(item.content, (tuple, int)):
-            what = "ProblemSizes holds bare sizes, as in version 2 of Tensile's format"
-            raise UserError(item.place, what, "write them as `- Range: [...]`")
-        given = item.mapping("an item of ProblemSizes")
-        for name, value in given.items():
-            if name not in (*FORMS, FAMILY):
-                raise unknown_key(item.at(name), name, (*FORMS, FAMILY), "ProblemSizes")
-            if name == FAMILY and "File" not in given:
-                raise UserError(item.at(name), f"{FAMILY} stands without a File", "name the File in the same item")
-            if name != FAMILY:
-                yield _Form(name, value, item.at(name), given.get(FAMILY))
+        with mistakes.caught():
+            if isinstance(item.content, (tuple, int)):
+                what = "ProblemSizes holds bare sizes, as in version 2 of Tensile's format"
+                raise UserError(item.place, what, "write them as `- Range: [...]`")
+            given = item.mapping("an item of ProblemSizes")
+            yield from _forms_of(item, given, mistakes)
+
+
+def _forms_of(item: Node, given: Mapping[str, Node], mistakes: Mistakes) -> Iterator[_Form]:
+    for name, value in given.items():
+        if name not in (*FORMS, FAMILY):
+            mistakes.add(unknown_key(item.at(name), name, (*FORMS, FAMILY), "ProblemSizes"))
+        elif name != FAMILY:
+            yield _Form(name, value, item.at(name), given.get(FAMILY))
+        elif "File" not in given:
+            mistakes.add(UserError(item.at(name), f"{FAMILY} stands without a File", "name the File in the same item"))
 
 
 def _of_families(rows: Sequence[ListedProblem], asked: Node | None, name: str) -> list[ListedProblem]:

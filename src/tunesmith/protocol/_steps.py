@@ -70,11 +70,11 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """Measure every surviving lineage on every problem."""
+    """Measure all `choices` of every surviving lineage on every problem."""
 
     problems: tuple[Problem, ...]
+    choices: Combinations = Combinations(())
     phase: ClassVar = Phase.FINAL
-    names: ClassVar[tuple[str, ...]] = ()
 
 
 Step = Fork | Benchmark | Join | Final

@@ -53,7 +53,7 @@ IGNORED_LOGIC = _names(
 """Keys of LibraryLogic that steer an analysis which is another one here."""
 
 RENAMED_PARAMETERS = {
-    "SplitU": "LocalSplitU (in a work-group) or GlobalSplitU (over work-groups)",
+    "SplitU": "the third number of WorkGroup (LocalSplitU, in a work-group) or GlobalSplitU (over work-groups)",
     "GroupShape": "WorkGroup, a list such as [16, 16, 1]",
     "NumThreads": "WorkGroup, a list such as [16, 16, 1]",
     "WorkGroupEdge": "WorkGroup, a list such as [16, 16, 1]",
@@ -61,9 +61,14 @@ RENAMED_PARAMETERS = {
     "ThreadTileEdge": "ThreadTile, a list such as [4, 4]",
     "ThreadTileNumElements": "ThreadTile, a list such as [4, 4]",
     "ThreadTileShape": "ThreadTile, a list such as [4, 4]",
-    "LdsBlockSizePerPad": "LdsBlockSizePerPadA and LdsBlockSizePerPadB, or LdsPadA and LdsPadB",
+    "LdsBlockSizePerPad": "LdsPad",
+    "LdsBlockSizePerPadA": "LdsPad",
+    "LdsBlockSizePerPadB": "LdsPad",
+    "LdsPadA": "LdsPad",
+    "LdsPadB": "LdsPad",
 }
-"""Parameters that Tensile itself renamed or replaced, and by what."""
+"""Parameters that Tensile itself renamed or replaced, and those that have another name here: what to say instead. A
+remedy names parameters that some kernel here has."""
 
 FOREIGN_PARAMETERS = _names(
     """
@@ -73,7 +78,7 @@ FOREIGN_PARAMETERS = _names(
     DisableVgprOverlapping EdgeMultiKernel ExpandPointerSwap Fp16AltImpl FractionalLoad GlobalRead2A GlobalReadPerMfma
     GlobalReadVectorWidth GlobalSplitUAlgorithm GlobalSplitUSummationAssignmentRoundRobin
     GlobalSplitUWorkGroupMappingRoundRobin GroupLoadStore ISA InnerUnroll InterleaveAlpha LdcEqualsLdd
-    LdsBlockSizePerPadA LdsBlockSizePerPadB LdsInitCVgprs LdsPadA LdsPadB LocalDotLayout LocalRead2A
+    LdsInitCVgprs LocalDotLayout LocalRead2A
     LocalReadVectorWidth LocalWriteCoalesceGroupA LocalWriteCoalesceGroupB LocalWritePerMfma LoopDoWhile LoopTail
     MACInstruction MIArchVgpr MagicDivAlg MatrixInstruction MaxOccupancy MaxVgprNumber MinVgprNumber
     NoReject NonTemporalA NonTemporalB NonTemporalC NonTemporalD NumElementsPerBatchStore OptNoLoadLoop

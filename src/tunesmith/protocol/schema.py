@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.problems import DEFAULT_OPERATION, OPERATIONS, Node, Operation, read_yaml, unknown_key
-from tunesmith.records import ProblemType, UserError, Value
+from tunesmith.problems import DEFAULT_OPERATION, OPERATIONS, Mistakes, Node, Operation, read_yaml, unknown_key
+from tunesmith.records import Configuration, ProblemType, UserError, Value
 from tunesmith.spaces import Space
 
 from ._notes import Notes
-from ._phases import PHASE_KEYS, GroupReader
+from ._phases import PHASE_KEYS, Families, GroupReader
 from ._settings import GlobalParameters, LibraryLogic, read_globals, read_logic
 from ._sizes import SizeReader
 from ._steps import Phases
@@ -39,29 +39,40 @@ class TuningFile:
 
 
 def read_tuning_file(
-    path: Path, spaces: Spaces, derived: Derived = lambda problem_type: frozenset(), max_size: int | None = None
+    path: Path,
+    spaces: Spaces,
+    derived: Derived = lambda problem_type: frozenset(),
+    max_size: int | None = None,
+    families: Families = lambda problem_type, values: {},
 ) -> TuningFile:
     """Read and check a tuning file.
 
     `spaces` gives the parameters that may be tuned for a problem type, `derived` the names of derived values that a
-    join may use. With `max_size`, larger sizes are cut to it and then made unique. Raises UserError for everything
-    that is wrong with the file, and nothing else.
+    join may use; by `families`, parameters that no chosen family has are told in a note. With `max_size`, larger sizes
+    are cut to it and then made unique. Raises UserError for everything that is wrong with the file, all of it at once,
+    and nothing else.
     """
     if max_size is not None and max_size < 1:
         raise UserError("--max-size", f"{max_size} is no size", "give a whole number from 1")
-    root, notes = read_yaml(path), Notes()
+    root, notes, mistakes = read_yaml(path), Notes(), Mistakes()
     top = root.mapping("a tuning file")
     for name in top:
         if name in IGNORED_TOP_KEYS:
             notes.say(root.at(name), f"{name} is ignored")
         elif name not in TOP_KEYS:
-            raise _misplaced(root, name)
-    settings = read_globals(top.get("GlobalParameters"), notes)
-    logic = read_logic(top.get("LibraryLogic"), notes)
-    if "BenchmarkProblems" not in top:
-        raise UserError(root.place, "there is no BenchmarkProblems", "list problem types with their size groups there")
-    reader = _ProblemReader(path.parent, spaces, derived, max_size, settings, notes)
-    groups = tuple(reader.groups(top["BenchmarkProblems"]))
+            mistakes.add(_misplaced(root, name))
+    settings, logic, groups = GlobalParameters(), LibraryLogic(), tuple[Phases, ...]()
+    with mistakes.caught():
+        settings = read_globals(top.get("GlobalParameters"), notes, mistakes)
+    with mistakes.caught():
+        logic = read_logic(top.get("LibraryLogic"), notes, mistakes)
+    with mistakes.caught():
+        if "BenchmarkProblems" not in top:
+            what = "there is no BenchmarkProblems"
+            raise UserError(root.place, what, "list problem types with their size groups there")
+        reader = _ProblemReader(path.parent, spaces, derived, families, max_size, settings, notes, mistakes)
+        groups = tuple(reader.groups(top["BenchmarkProblems"]))
+    mistakes.tell()
     if max_size is not None:
         notes.say(str(path), f"sizes above {max_size} are measured as {max_size}, with natural leading dimensions")
     return TuningFile(path, settings, groups, logic, tuple(notes))
@@ -72,9 +83,11 @@ class _ProblemReader:
     folder: Path
     spaces: Spaces
     derived: Derived
+    families: Families
     max_size: int | None
     settings: GlobalParameters
     notes: Notes
+    mistakes: Mistakes
 
     def groups(self, node: Node) -> Iterator[Phases]:
         """The size groups of all problem types, numbered within each type."""
@@ -83,20 +96,42 @@ class _ProblemReader:
             raise UserError(node.place, "BenchmarkProblems is empty", "list [problem type, size group ...] there")
         seen: Counter[ProblemType] = Counter()
         for entry in entries:
-            parts = _parts(entry)
-            fields = {name: value.plain(name) for name, value in parts[0].mapping("the problem type").items()}
-            operation = _operation(fields, parts[0])
-            problem_type = operation.type_of(fields, parts[0].at, self.folder)
-            for sentence in operation.assumed(fields):
-                self.notes.say_once(parts[0].place, sentence)
-            scalars = operation.scalars_of(fields, parts[0].at)
-            sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size)
-            space, derived = self.spaces(problem_type), self.derived(problem_type)
-            reader = GroupReader(sizes, space, derived, self.settings, self.notes)
-            # A problem type alone has one size group, in which everything is as by default; so it is in Tensile.
-            for group in parts[1:] or (Node(entry.place, {}),):
+            with self.mistakes.caught():
+                yield from self._groups(entry, seen)
+
+    def _groups(self, entry: Node, seen: Counter[ProblemType]) -> Iterator[Phases]:
+        parts = _parts(entry)
+        node, fields = parts[0], dict[str, Value]()
+        for name, value in node.mapping("the problem type").items():
+            with self.mistakes.caught():
+                fields[name] = value.plain(name)
+        operation = _operation(fields, node)
+        before = self.mistakes.count
+        problem_type = self._type(operation, fields, node)
+        scalars = Configuration()
+        with self.mistakes.caught():
+            scalars = operation.scalars_of(fields, node.at)
+        is_right = self.mistakes.count == before
+        for sentence in operation.assumed(fields) if is_right else ():
+            self.notes.say_once(node.place, sentence)
+        sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size, is_right)
+        space, derived = self.spaces(problem_type), self.derived(problem_type)
+        reader = GroupReader(sizes, space, derived, self.families, self.settings, self.notes, self.mistakes)
+        # A problem type alone has one size group, in which everything is as by default; so it is in Tensile.
+        for group in parts[1:] or (Node(entry.place, {}),):
+            with self.mistakes.caught():
                 yield reader.read(group, seen[problem_type])
                 seen[problem_type] += 1
+
+    def _type(self, operation: Operation, fields: dict[str, Value], node: Node) -> ProblemType:
+        """The type; where something is wrong with it, what the other fields make, so that its groups can be read."""
+        try:
+            return operation.type_of(fields, node.at, self.folder)
+        except UserError as error:
+            self.mistakes.add(error)
+            wrong = {one.place for one in error.errors}
+        right = {name: value for name, value in fields.items() if node.at(name) not in wrong}
+        return operation.type_of(right, node.at, self.folder)
 
 
 def _operation(fields: dict[str, Value], node: Node) -> Operation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ._printable import printable
@@ -17,16 +18,44 @@ class UserError(Exception):
         super().__init__(place, what, remedy)
         self.place, self.what, self.remedy = place, what, remedy
 
+    @property
+    def errors(self) -> tuple[UserError, ...]:
+        """The mistakes that it tells: itself."""
+        return (self,)
+
     def __str__(self) -> str:
         return printable(f"{self.place}: {self.what}; {self.remedy}")
 
 
+class SeveralError(UserError):
+    """Several mistakes of the user's that were found together; as text, a line each. `place`, `what` and `remedy` are
+    those of the first."""
+
+    def __init__(self, errors: Sequence[UserError]) -> None:
+        super().__init__(errors[0].place, errors[0].what, errors[0].remedy)
+        self._errors = tuple(errors)
+
+    def __reduce__(self) -> tuple[type[SeveralError], tuple[tuple[UserError, ...]]]:
+        return SeveralError, (self._errors,)
+
+    @property
+    def errors(self) -> tuple[UserError, ...]:
+        return self._errors
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._errors))
+
+
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a configuration cannot be used: `reason` is a constant that reports count by, `detail` is for the person."""
+    """Why a configuration cannot be used: `reason` is a constant that reports count by, `detail` is for the person.
+
+    `is_asked_for` where the user's own constraint says so: then it is what the user wants, and nothing to look at.
+    """
 
     reason: str
     detail: str
+    is_asked_for: bool = False
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}"

@@ -42,6 +42,7 @@ def outcome(done: Outcome[TuningPlan]) -> Document:
         **head(done),
         "csv": [str(path) for path in done.written if path.suffix == ".csv"],
         "logic": [str(path) for path in done.logic_files],
+        "left_out": dict(done.plan.left_out),
         "winners": [row for _, logic in done.logic for row in _winners(logic)],
     }
 
@@ -111,10 +112,11 @@ def _group(group: GroupForecast) -> Document:
 
 
 def _forecast_step(before: StepForecast, after: StepForecast, seconds: float | None) -> Document:
-    legal = {"candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors}
+    legal: Document = {"candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors}
     # Only where it holds: what other plans are written like stays as it was.
     legal |= {"is_estimated": True} if after.is_estimated else {}
-    counts = {name: count for name, count in asdict(before).items() if name != "is_estimated"}
+    legal |= {"rejected": dict(after.rejected)} if after.rejected else {}
+    counts = fields(before, "name", "lineages", "choices", "candidates", "sizes", "enqueues", "survivors")
     return {**counts, "phase": before.phase.value, "after_rejections": legal, "seconds": seconds}
 
 

@@ -238,5 +238,7 @@ def _step_line(state: _State, event: events.StepEnded, seconds: float) -> str:
     ]
     lines = [", ".join(part for part in parts if part)]
     lines += [f"  {note}" for note in result.notes]
-    lines += [f"  dropped {_text.configuration(one.lineage.fixed)}: {one.rejection}" for one in result.dropped]
+    for first, count in result.dropped_by_reason:
+        more = f"{count} lineages, the first " if count > 1 else ""
+        lines.append(f"  dropped {more}{_text.configuration(first.lineage.fixed)}: {first.rejection}")
     return "\n".join(lines)

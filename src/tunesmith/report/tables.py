@@ -47,11 +47,25 @@ def plan(made: Forecast) -> RenderableType:
             titled(f"{group.name} on {made.target.name}", _forecast(group)),
             f"{forecast.enqueues_before} enqueues, {about}{forecast.enqueues_after} after rejections; exhaustive: "
             f"{forecast.exhaustive}",
+            *_refusals(group),
+            *([f"no forecast of time: {group.not_timed}"] if group.not_timed and forecast.is_possible else []),
             "",
         ]
     if made.seconds is not None:
-        parts.append(f"expected: {made.seconds / 60:.1f} minutes at most (racing makes it less)")
+        parts.append(f"expected: about {_text.duration(made.seconds)}, on a machine as busy as now")
     return Group(*parts)
+
+
+def _refusals(group: GroupForecast) -> Iterator[str]:
+    """What is illegal by reason; with examples where it leaves nothing to measure."""
+    forecast = group.forecast
+    counted = ", ".join(f"{reason} ({count})" for reason, count in forecast.rejected.most_common())
+    if counted:
+        yield f"rejected: {counted}"
+    if not forecast.is_possible:
+        first = next(step.name for step in forecast.after if not step.survivors or step is forecast.after[-1])
+        yield f"nothing legal is left in {first}, so that there is nothing to tune:"
+        yield from (f"  {reason}: {detail}" for reason, detail in forecast.examples.items())
 
 
 def _forecast(group: GroupForecast) -> RenderableType:
@@ -69,7 +83,9 @@ def outcome(done: Outcome[TuningPlan]) -> RenderableType:
     """Winners, regret, where the files are, what it cost, what to look at."""
     tables = [path for path in done.written if path.suffix == ".csv"]
     logic = _logic(done.logic)
-    return Group(*logic, *(f"CSV: {path}" for path in tables), *closing(done))
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in done.plan.left_out.most_common())
+    ruled_out = [f"left out by constraints: {reasons}"] if reasons else []
+    return Group(*logic, *(f"CSV: {path}" for path in tables), *ruled_out, *closing(done))
 
 
 def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:

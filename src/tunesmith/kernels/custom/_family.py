@@ -113,7 +113,7 @@ class CustomKernel(Kernel):
 
         for constraint in description.constraints:
             if asked(constraint.require) and not constraint.require.truth(known):
-                yield Rejection(constraint.reason, f"{constraint.require.text} does not hold")
+                yield Rejection(constraint.reason, f"{constraint.require.text} does not hold", is_asked_for=True)
         if asked(*description.work_group):
             items, most = prod(_three(description.work_group, known)), known["MaxWorkGroupSize"]
             if items > int(most):  # type: ignore[arg-type]  # a limit is a whole number

@@ -104,15 +104,16 @@ SCALARS = (
     Key("Beta", "number", "The beta that is measured with (tunesmith's own key); at 0, C is not read.", 0.0),
 )
 
-_SAME_PRECISION = "leave it out: every sum is in the precision of its operands"
+_SAME_PRECISION = "leave it out: the sums of these operands have one precision, which ComputeDataType may name"
+HIGH_PRECISION = ("HighPrecisionAccumulate", "SilentHighPrecisionAccumulate")
+"""Sums in more than the operands' precision: what all types have whose ComputeDataType is another than DataType."""
 _REAL = "leave it out: only real numbers are supported"
 _PLAIN = "leave it out: matrices are dense, with unit stride in their first dimension"
 
 UNSUPPORTED = {
     key.name: key
     for key in (
-        Key("HighPrecisionAccumulate", "truth value", _SAME_PRECISION, False),
-        Key("SilentHighPrecisionAccumulate", "truth value", _SAME_PRECISION, False),
+        *(Key(name, "truth value", _SAME_PRECISION, False) for name in HIGH_PRECISION),
         Key("Fp16AltImpl", "truth value", _SAME_PRECISION, False),
         Key("StochasticRounding", "truth value", _SAME_PRECISION, False),
         Key("ComplexConjugateA", "truth value", _REAL, False),

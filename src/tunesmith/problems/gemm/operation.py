@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from tunesmith.problems._base import Array, Expected, Operation, strided, traffic
-from tunesmith.problems._keys import unknown_key
+from tunesmith.problems._keys import shown, unknown_key
+from tunesmith.problems._mistakes import Mistakes
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from ._fields import DATA_TYPES, GEMM_FIELDS, SCALARS, UNSUPPORTED, data_type
+from ._fields import DATA_TYPES, GEMM_FIELDS, HIGH_PRECISION, SCALARS, UNSUPPORTED, data_type
 from ._inputs import random_numbers, storage_order
 from ._reference import Epilogue, expected
 from ._type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
@@ -30,6 +30,7 @@ from .listed import read_gemm_list
 FIELDS = (*GEMM_FIELDS, *SCALARS)
 """Every key of a GEMM's ProblemType that means something."""
 
+DATA_TYPE_FIELDS = ("DataType", "DestDataType", "ComputeDataType")
 SCALES = ("ScaleA", "ScaleB")
 _BETWEEN_INTEGERS = 85
 
@@ -44,7 +45,7 @@ class GemmOperation(Operation):
     single = ("Batch",)
 
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
-        values = {key.name: key.default for key in GEMM_FIELDS} | dict(_checked(fields, place))
+        values = {key.name: key.default for key in GEMM_FIELDS} | _checked(fields, place)
         try:
             return gemm_type(
                 str(values["DataType"]),
@@ -78,6 +79,9 @@ class GemmOperation(Operation):
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
         if "DataType" not in fields:
             yield "no DataType is given: single precision (DataType: s) is assumed"
+        operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), "DataType")]
+        if operands.sums != operands.dtype and fields.get(HIGH_PRECISION[0], True) in (False, 0):
+            yield f"{HIGH_PRECISION[0]} is ignored: sums of {operands.dtype} operands are always in {operands.sums}"
 
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         return smallest_leading(problem_type, sizes)
@@ -180,21 +184,32 @@ def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array
     return storage
 
 
-def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> Iterator[tuple[str, Value]]:
-    """Every field that defines the type, in its canonical form. Raises UserError for what is not supported."""
-    known = {key.name: key for key in FIELDS}
-    of_data = ("DataType", "DestDataType", "ComputeDataType")
+def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> dict[str, Value]:
+    """Every field that defines the type, in its canonical form. Raises UserError for all that are not supported."""
+    known, mistakes, values = {key.name: key for key in FIELDS}, Mistakes(), dict[str, Value]()
     for name, value in fields.items():
-        if name in UNSUPPORTED and value != UNSUPPORTED[name].default:
-            raise UserError(place(name), f"{name}: {value} is not supported", UNSUPPORTED[name].doc)
-        if name not in known and name not in UNSUPPORTED:
-            raise unknown_key(place(name), name, known, "the ProblemType of a GEMM")
-        if name in known:
-            check = partial(data_type, name) if name in of_data else known[name].check
-            yield name, check(value, place(name))
-    operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), place("DataType"))]
-    if "ComputeDataType" in fields:
-        sums = DATA_TYPES[data_type("ComputeDataType", fields["ComputeDataType"], place("ComputeDataType"))].dtype
+        with mistakes.caught():
+            if name in UNSUPPORTED and not _is_so(name, value, fields, place):
+                raise UserError(place(name), f"{name}: {shown(value)} is not supported", UNSUPPORTED[name].doc)
+            if name not in known and name not in UNSUPPORTED:
+                raise unknown_key(place(name), name, known, "the ProblemType of a GEMM")
+            if name in DATA_TYPE_FIELDS:
+                values[name] = data_type(name, value, place(name))
+            elif name in known:
+                values[name] = known[name].check(value, place(name))
+    operands = DATA_TYPES[str(values.get("DataType", "s"))]
+    if "ComputeDataType" in values and not ("DataType" in fields and "DataType" not in values):
+        sums = DATA_TYPES[str(values["ComputeDataType"])].dtype
         if sums != operands.sums:
             what = f"ComputeDataType: sums of {operands.dtype} operands are in {operands.sums}, not {sums}"
-            raise UserError(place("ComputeDataType"), what, "leave it out")
+            mistakes.add(UserError(place("ComputeDataType"), what, "leave it out"))
+    mistakes.tell()
+    return values
+
+
+def _is_so(name: str, value: Value, fields: Mapping[str, Value], place: Callable[[str], str]) -> bool:
+    """Whether a field that cannot be chosen asks for what is done anyhow."""
+    if name in HIGH_PRECISION and value in (True, 1):
+        operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), place("DataType"))]
+        return operands.sums != operands.dtype
+    return value == UNSUPPORTED[name].default

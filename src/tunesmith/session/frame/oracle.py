@@ -55,6 +55,12 @@ class ConfigurationOracle:
         guessed = self.family(config).guess(self.launched(config, problem).configuration, problem, self.target)
         return math.inf if guessed is None else guessed
 
+    def program(self, config: Configuration) -> str:
+        """Equal for configurations of which one program is compiled."""
+        solution = self.solution(config)
+        modules = self.family(config).modules(solution.configuration, solution.type)
+        return " ".join(module.digest() for module in modules)
+
     def _rejections(self, config: Configuration) -> tuple[Rejection, ...]:
         try:
             language = self.family(config).language

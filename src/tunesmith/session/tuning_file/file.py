@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, asks_for_hidden, choose
-from tunesmith.kernels import LANGUAGE, OPEN, families, languages, tuning_space
-from tunesmith.protocol import Benchmark, Fork, Phases, TuningFile, read_tuning_file
+from tunesmith.kernels import LANGUAGE, OPEN, chosen, families, languages, tuning_space
+from tunesmith.protocol import Benchmark, Final, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
 
 
@@ -25,7 +25,7 @@ def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
     space = partial(tuning_space, hidden=asks_for_hidden(selector))
-    return read_tuning_file(path, space, derived_names, max_size)
+    return read_tuning_file(path, space, derived_names, max_size, chosen)
 
 
 def derived_names(problem_type: ProblemType) -> frozenset[str]:
@@ -57,6 +57,6 @@ def _settled(phases: Phases, target: Target) -> Phases:
 def _languages(phases: Phases) -> set[str]:
     named = {phases.start[LANGUAGE]} if LANGUAGE in phases.start else set()
     for step in phases.steps:
-        if isinstance(step, Fork | Benchmark):
+        if isinstance(step, Fork | Benchmark | Final):
             named.update(step.choices.values(LANGUAGE))
     return {str(name) for name in named if name != OPEN} | set(languages(phases.problem_type) if OPEN in named else ())

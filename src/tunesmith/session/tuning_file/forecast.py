@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.bench import Policy
-from tunesmith.problems import OPERATIONS
-from tunesmith.protocol import Benchmark, Cell, Fork, Phases, StepForecast, TuningFile, forecast
+from tunesmith.protocol import Final, Phases, StepForecast, TuningFile, forecast
 from tunesmith.protocol import Forecast as StepsForecast
-from tunesmith.records import Configuration, Measurement, Problem, Target
-from tunesmith.search import some
+from tunesmith.records import Problem, Target
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.frame.run import Plan, Run, carry_out
 
+from .calibration import WARM_UP, Calibration, Sized, calibrate, first_configurations
 from .file import policy_of, ready
 from .steps import group_name, problems_of
 
-REFERENCE_RATE = 2e10
-"""Flop/s of a float64 reference with its bound on the host, at a guess: it only matters for large problems."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What one configuration cost on the file's smallest problem: seconds to compile and verify, flop/s when it ran."""
-
-    compile_seconds: float
-    verify_seconds: float
-    verified_work: float
-    rate: float
+FINALISTS = 2
+"""Candidates that a decision measures again, interleaved: the best one and a rival. More where times lie close."""
+MOST_IN_A_BLOCK = 25
+"""Executions of one finalist in a block, as the bench has it."""
 
 
 @dataclass(frozen=True)
 class GroupForecast:
-    """A size group's steps, and the seconds that they are expected to take (None without a calibration)."""
+    """A size group's steps, and the seconds that they are expected to take: None without a calibration, for the reason
+    that `not_timed` gives where one was asked for."""
 
     name: str
     phases: Phases
     forecast: StepsForecast
     seconds: tuple[float | None, ...]
+    not_timed: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,84 +48,70 @@ class Forecast:
         known = [seconds for group in self.groups for seconds in group.seconds if seconds is not None]
         return sum(known) if known else None
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether every size group has something left to measure in its last step."""
+        return all(group.forecast.is_possible for group in self.groups)
+
 
 def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Forecast:
-    """Forecast a tuning file. With `calibrate`, one configuration is compiled and timed (seconds on most devices)."""
+    """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds."""
     file, target = ready(path, max_size, device)
     return Forecast(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
 
 
-class OneCell(Plan):
-    """Measures one cell."""
-
-    def __init__(self, target: Target, policy: Policy, cell: Cell) -> None:
-        self.target, self.policy, self._cell = target, policy, cell
-        self.measurement: Measurement | None = None
-
-    def carry_out(self, run: Run) -> None:
-        self.measurement = run.measure(self._cell[1].type).again(self._cell, "calibration")
-
-
-def _group(file: TuningFile, phases: Phases, target: Target, calibrate: bool) -> GroupForecast:
+def _group(file: TuningFile, phases: Phases, target: Target, is_calibrated: bool) -> GroupForecast:
     judge, policy = ConfigurationOracle(phases.problem_type, target), policy_of(file)
-    steps = forecast(phases, judge)
-    calibration = _calibrate(phases, judge, policy) if calibrate else None
-    processes = policy.compile_processes or target.compute_units if target.shares_the_host else 1
-    seconds = tuple(
-        _expected(step, _runnable(problems, phases, judge), calibration, policy, processes) if calibration else None
-        for step, problems in zip(steps.after, map(problems_of, phases.steps), strict=True)
-    )
+    steps = forecast(phases, judge, judge.program)
+    found = calibrate(phases, judge, policy) if is_calibrated else ""
+    if isinstance(found, str):
+        return GroupForecast(group_name(phases), phases, steps, tuple(None for _ in steps.after), found)
+    seconds = tuple(_seconds(phases, steps, judge, found, policy))
     return GroupForecast(group_name(phases), phases, steps, seconds)
 
 
-def _expected(
-    step: StepForecast, problems: tuple[Problem, ...], known: Calibration, policy: Policy, processes: int
-) -> float:
-    """Compiling once a candidate, then for each cell verification (fixed, and with the work) and sampling.
+def _seconds(
+    phases: Phases, steps: StepsForecast, judge: ConfigurationOracle, known: Calibration, policy: Policy
+) -> Iterator[float]:
+    """Of each step, in their order. What is paid once is in the first step that measures."""
+    startup, met = known.startup, set[Problem]()
+    for made, step in zip(steps.after, phases.steps, strict=True):
+        problems = _runnable(problems_of(step), phases, judge)
+        if not made.enqueues or not problems:
+            yield 0.0
+            continue
+        is_raced = not isinstance(step, Final)
+        costs = {problem: known.at(judge.work(problem)) for problem in problems}
+        measuring = sum(_measuring(made, costs[p], len(problems), is_raced, policy) for p in problems)
+        measuring += sum(costs[problem].reference for problem in problems if problem not in met)
+        compiling = made.programs * known.compile / (policy.compile_processes or len(os.sched_getaffinity(0)))
+        # On the host's CPU, compiling and timing take turns; elsewhere one hides the other.
+        yield startup + (compiling + measuring if judge.target.shares_the_host else max(compiling, measuring))
+        startup = 0.0
+        met.update(problems)
 
-    Sampling is warm-up and samples at the calibrated rate, kept within the policy's limits; racing makes it less.
+
+def _measuring(step: StepForecast, cost: Sized, sizes: int, is_raced: bool, policy: Policy) -> float:
+    """Seconds that a step takes on one of its sizes: verification once a program, sampling, and the decision.
+
+    In a race, one candidate of each lineage is sampled fully; the others stop when they are provably slower, which
+    takes the fewest samples that a policy allows.
     """
-    if not step.enqueues or not problems:
-        return 0.0
-    cells = step.enqueues / len(problems)
-    operation = OPERATIONS[problems[0].type.operation]
-    seconds = step.candidates * known.compile_seconds / processes
-    for problem in problems:
-        work = operation.work(problem)
-        once = work / known.rate if known.rate else 0.0
-        sampling = min(policy.maximum_samples * once, policy.sampling_seconds)
-        warm_up = min(policy.warm_up_seconds, 10 * once)
-        at_least = (policy.minimum_samples + 2) * once
-        verify = known.verify_seconds + max(0.0, work - known.verified_work) / REFERENCE_RATE
-        seconds += cells * (verify + max(warm_up + sampling, at_least))
-    return seconds
-
-
-def _calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Calibration | None:
-    """Measure the first legal configuration on the smallest problem of the file; None when that one does not run."""
-    problems = sorted({p for step in phases.steps for p in problems_of(step)}, key=judge.work)
-    found = next(((c, p) for p in problems for c in _first_configurations(phases) if _legal(judge, c, p)), None)
-    if found is None:
-        return None
-    with tempfile.TemporaryDirectory() as scratch:
-        measurement = carry_out(OneCell(judge.target, policy, found), Path(scratch)).plan.measurement
-    if measurement is None or not measurement.estimate:
-        return None
-    cost, work = measurement.cost, judge.work(found[1])
-    return Calibration(cost.compile, cost.verify, work, work / measurement.estimate.seconds)
-
-
-def _first_configurations(phases: Phases) -> list[Configuration]:
-    """The start, and the start with each single choice of each step; of very many, with some."""
-    steps = [step for step in phases.steps if isinstance(step, Fork | Benchmark)]
-    return [phases.start, *(phases.start | choice for step in steps for choice in some(step.choices))]
+    cells = step.fresh / sizes
+    execution = cost.timing / cost.executions
+    shortest = min(cost.timing, execution * (WARM_UP + policy.minimum_samples))
+    full = min(cells, step.lineages) if is_raced else cells
+    timing = full * cost.timing + (cells - full) * shortest
+    decisions = step.lineages if is_raced else 1
+    if step.candidates <= decisions:
+        return cells * cost.verify + timing
+    share = policy.sampling_seconds / policy.confirm_blocks
+    block = 1 + max(1, min(MOST_IN_A_BLOCK, int(share / max(cost.once, 1e-9)) - 1))
+    confirming = FINALISTS * execution * (WARM_UP + policy.confirm_blocks * block)
+    return cells * cost.verify + timing + decisions * confirming
 
 
 def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: ConfigurationOracle) -> tuple[Problem, ...]:
     """The problems that some configuration of the file can run: the others cost nothing."""
-    configs = [config for config in _first_configurations(phases) if not judge.rejections(config)]
+    configs = [config for config in first_configurations(phases) if not judge.rejections(config)]
     return tuple(p for p in problems if any(not judge.rejections_for(config, p) for config in configs))
-
-
-def _legal(judge: ConfigurationOracle, config: Configuration, problem: Problem) -> bool:
-    return not judge.rejections(config) and not judge.rejections_for(config, problem)

@@ -12,7 +12,7 @@ from tunesmith.bench import median_interval
 from tunesmith.logic import Cell, FinalTable, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
-from tunesmith.protocol import Fork, Phases, Step, StepResult
+from tunesmith.protocol import Dropped, Fork, Phases, Step, StepResult
 from tunesmith.records import Configuration, Outcome, Problem, value_text
 from tunesmith.session.frame.measure import RecordedMeasure, failed
 from tunesmith.session.frame.outputs import TABLES, Output
@@ -81,10 +81,15 @@ def step_record(
             if trial.decision
         ),
         ties=sum(bool(trial.decision and trial.decision.ties) for trial in decided),
-        dropped=tuple(f"{_values(one.lineage.fixed)}: {one.rejection}" for one in result.dropped),
+        dropped=tuple(_dropped(first, count) for first, count in result.dropped_by_reason),
         notes=result.notes,
         seconds=seconds,
     )
+
+
+def _dropped(first: Dropped, count: int) -> str:
+    more = f"{count} lineages, the first " if count > 1 else ""
+    return f"{more}{_values(first.lineage.fixed)}: {first.rejection}"
 
 
 def _values(config: Configuration) -> str:

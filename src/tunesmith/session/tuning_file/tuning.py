@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from tunesmith.logic import FinalTable
@@ -109,13 +110,22 @@ class TuningPlan(Plan):
             name = self._tuning.logic.file_name(kind.name)
             yield logic_output(run, name, kind, chosen, [table for _, table in decided])
 
+    @property
+    def left_out(self) -> Counter[str]:
+        """By reason, how many configurations the user's own constraints ruled out in the steps, lineages included."""
+        results = (group.result for group in self.groups if group.result)
+        return sum((step.asked_for for result in results for step in result.steps), Counter())
+
     def remarks(self) -> Iterator[str]:
         for group in self.groups:
             if group.result is None:
                 continue
             name = group_name(group.phases)
-            for dropped in group.result.dropped:
-                yield f"{name}: a lineage was dropped in {dropped.step}: {dropped.rejection}"
+            for first, count in chain(*(step.dropped_by_reason for step in group.result.steps)):
+                # What the user's own constraint rules out is as the user wants it, as long as something is left.
+                if not (first.rejection.is_asked_for and group.decisions):
+                    who = f"{count} lineages were" if count > 1 else "a lineage was"
+                    yield f"{name}: {who} dropped in {first.step}: {first.rejection}"
             if missing := [str(problem) for problem in _sizes(group.phases) if problem not in group.decisions]:
                 yield f"{name}: nothing ran right on {len(missing)} sizes: {', '.join(missing[:5])}"
 
