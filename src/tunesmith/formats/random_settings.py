@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.logic.random_decision import Weights
+from tunesmith.problems import text_of
 from tunesmith.records import LaunchShape, UserError
 
 DEFAULTS_FILE = "config_defaults.json"
@@ -107,8 +108,4 @@ def _json(path: Path, remedy: str) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UserError(str(path), f"cannot be read ({why})", "name a file of text") from error
+    return text_of(path, "text", remedy="name a file of text")

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from tunesmith.problems import beginning_of
 from tunesmith.records import LaunchShape, Target, UserError
 from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store
 
@@ -27,11 +28,8 @@ Case = tuple[str, str, str, str, int]
 
 
 def is_store(path: Path) -> bool:
-    """Whether it is a database, or the folder of a run. Raises OSError where it cannot be read."""
-    if path.is_dir():
-        return True
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    """Whether it is a database, or the folder of a run. Raises UserError where it cannot be read."""
+    return path.is_dir() or beginning_of(path, "benchmark's JSON", len(MAGIC)) == MAGIC
 
 
 def store_rows(path: Path) -> Reading:

@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
-from tunesmith.problems import Node, read_yaml, shown
+from tunesmith.problems import MOST_MADE_BYTES, Node, beginning_of, read_yaml, shown
 from tunesmith.records import Configuration, UserError, thaw
 
 from ._stream_k_calibration import Calibration, Origin, Subject
@@ -57,8 +57,10 @@ def calibration_files(folder: Path) -> list[Path]:
 
 
 def _says_so(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return any(line.startswith(_KEY.encode()) for line in opened)
+    """Not what is no regular file: in a folder it is nobody's mistake, and opening it might wait for ever."""
+    return file.is_file() and any(
+        line.startswith(_KEY.encode()) for line in beginning_of(file, "YAML", MOST_MADE_BYTES).split(b"\n")
+    )
 
 
 def read(path: Path) -> tuple[Calibration, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import asdict
@@ -153,10 +154,13 @@ def _limit() -> int:
 
 
 def _is_private(path: Path) -> bool:
-    """Whether it is there, the user's own, and nobody else's to write to."""
+    """Whether it is there, the user's own, and nobody else's to write to. A pipe or a device is not: reading it might
+    never end."""
     try:
         status = path.stat()
     except OSError:
+        return False
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
