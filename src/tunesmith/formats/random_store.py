@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from tunesmith.problems import beginning_of
+from tunesmith.problems import OPERATIONS, beginning_of
 from tunesmith.records import LaunchShape, Target, UserError
 from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Store
 
@@ -22,6 +22,8 @@ MAGIC = b"SQLite format 3\0"
 
 ROUNDS = (RACE, FULL, RACE + RECHECK, FULL + RECHECK)
 """What a tuning goes by, the later before the earlier."""
+
+_REMEDY = "use the version of tunesmith that wrote it, or tune again"
 
 Case = tuple[str, str, str, str, int]
 """Architecture, generator, distribution, type, and bytes of a call."""
@@ -40,7 +42,9 @@ def store_rows(path: Path) -> Reading:
             remedy = "name the folder that `tunesmith random tune -o` wrote, or the files in this one"
             raise UserError(str(path.parent), f"no {FILE_NAME} in it", remedy)
     with Store.read(path) as store:
-        measured, others = _split(store.entries())
+        measured, others, unknown = _split(store.entries(), str(path))
+    if not measured and unknown:
+        return Reading(complaints=unknown)
     if not measured:
         what = f"holds no measurement of a generator{f', but {others} of other kernels' if others else ''}"
         raise UserError(str(path), what, "name the store of `tunesmith random tune`")
@@ -48,7 +52,7 @@ def store_rows(path: Path) -> Reading:
     by_target: dict[Target, list[google_benchmark.Entry]] = defaultdict(list)
     for target, made in kept:
         by_target[target].append(made)
-    rows = Reading()
+    rows = Reading(complaints=unknown)
     for target, entries in by_target.items():
         document = google_benchmark.document(entries, google_benchmark.context(target, 0))
         rows += google_benchmark.rows(document, str(path), target.architecture)
@@ -58,30 +62,50 @@ def store_rows(path: Path) -> Reading:
     return rows + Reading(complaints=(UserError(str(path), f"{what} are left out", "tune each in its own folder"),))
 
 
-def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:
-    """Of each key the entry that counts, in the order of their commits; and how many entries are no generators'."""
-    best: dict[str, Entry] = {}
+Read = tuple[Entry, LaunchShape, google_benchmark.Entry]
+"""An entry with the launch shape that it is of, and as it is to be written."""
+
+
+def _split(entries: Iterable[Entry], file: str) -> tuple[list[Read], int, tuple[UserError, ...]]:
+    """Of each key the entry that counts, in the order of their commits; how many entries are no generators'; and which
+    types of generators' problems cannot be read."""
+    best: dict[str, Read] = {}
     others = 0
+    unreadable: dict[str, UserError] = {}
     for entry in entries:
         if entry.problem.type.operation != OPERATION:
             others += 1
         elif entry.round in ROUNDS and not entry.measurement.raced:
             before = best.get(entry.key)
-            if before is None or ROUNDS.index(entry.round) > ROUNDS.index(before.round):
+            if before is None or ROUNDS.index(entry.round) > ROUNDS.index(before[0].round):
+                try:
+                    read = (entry, *_written(entry))
+                except UserError as error:
+                    name = entry.problem.type.name
+                    unreadable.setdefault(name, UserError(f"{file}: {name}", error.what, _REMEDY))
+                    continue
                 best.pop(entry.key, None)
-                best[entry.key] = entry
-    return list(best.values()), others
+                best[entry.key] = read
+    return list(best.values()), others, tuple(unreadable.values())
 
 
-def _latest(measured: Iterable[Entry]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:
+def _written(entry: Entry) -> tuple[LaunchShape, google_benchmark.Entry]:
+    """Raises UserError for what no version of ours can have measured, and for what a newer one has."""
+    OPERATIONS[OPERATION].validate(entry.problem.type)
+    config = entry.solution.configuration
+    try:
+        shape = LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
+        return shape, google_benchmark.entry(entry.problem, shape, entry.measurement)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise UserError(entry.key, f"holds a measurement that cannot be read ({error})", _REMEDY) from error
+
+
+def _latest(measured: Iterable[Read]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:
     """One entry for each launch shape of a case, the last; without those that cannot be compared with the last of its
     case, which are counted."""
     settings: dict[Case, tuple[object, ...]] = {}
     cells: dict[tuple[Case, tuple[object, ...], LaunchShape], tuple[Target, google_benchmark.Entry]] = {}
-    for entry in measured:
-        config = entry.solution.configuration
-        shape = LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
-        made = google_benchmark.entry(entry.problem, shape, entry.measurement)
+    for entry, shape, made in measured:
         case = entry.target.architecture, made.generator, made.distribution, made.value_type, made.bytes
         settings[case] = setting = _setting(entry)
         cells[case, setting, shape] = entry.target, made

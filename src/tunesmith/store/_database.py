@@ -139,7 +139,16 @@ class Database:
         """Rows that do not say what they should as the user's errors. Only the decoding belongs inside."""
         try:
             yield
-        except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            struct.error,
+            ValueError,
+            KeyError,
+            IndexError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise UserError(str(self.path), f"holds a damaged row ({error})", _MOVE) from error
 
 
