@@ -46,6 +46,8 @@ class Operation(ABC):
     name: str
     unit: str = "FLOP"
     """What `work` counts (`FLOP`, `B` for bytes, or a word such as `elements`), and a rate a second of."""
+    runs_users_code: bool = False
+    """Whether measuring runs programs that a tuning file names."""
     single: tuple[str, ...] = ()
     """Indices whose size is 1 where a tuning file names no sizes; the others have the first index's."""
 
