@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.logic.random_decision import Weights
-from tunesmith.problems import text_of
+from tunesmith.problems import shown, text_of
 from tunesmith.records import LaunchShape, UserError
 
 DEFAULTS_FILE = "config_defaults.json"
 """rocRAND's name for its default shapes."""
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+MOST_WEIGHT = 1e30
 _COLUMNS = ("distribution", "type", "weight")
 
 
@@ -90,9 +91,9 @@ def _csv_weights(path: Path) -> Iterator[Line]:
 
 
 def _weight(value: object, place: str) -> float:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_WEIGHT
     if not usable:
-        raise UserError(place, f"{value!r} is no weight", "give a number of at least zero")
+        raise UserError(place, f"{shown(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
     return float(value)  # type: ignore[arg-type]  # a number, as was just seen
 
 
