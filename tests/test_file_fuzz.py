@@ -33,6 +33,7 @@ from random_benchmarks import benchmark
 from stream_k_fakes import calibration
 from test_bad_inputs import random_store
 from test_custom_kernel import TARGET
+from test_custom_texts import document_of
 from tunesmith.cli._app import app
 from tunesmith.formats._portblas_sets import SHIPPED
 from tunesmith.kernels.custom import CustomKernel
@@ -47,8 +48,8 @@ from tuning_runs import FAKE
 SECONDS = 5.0
 """Of the processor's time, so that a busy machine changes nothing."""
 
-QUICK = 60
-"""Mutations of each kind of file in the normal suite; a thorough run makes twenty times as many."""
+QUICK, THOROUGH = 20, 1000
+"""Mutations of each kind of file in the normal suite and in a thorough run."""
 
 nested: Any = 1
 for _ in range(50):
@@ -245,6 +246,12 @@ KINDS = {
     "tuning": Kind("tuning.yaml", FAKE, planned, **LINES),
     "tuning of random numbers": Kind("tuning.yaml", RANDOM_TUNING, planned, **LINES),
     "logic": Kind("logic.yaml", dump(logic(TYPES[1]).document), used_logic, **LINES),
+    "logic of a kernel of one's own": Kind(
+        "logic.yaml",
+        dump(document_of(type_of(EXAMPLES / STENCIL))),
+        lambda path: run("select", path, "--size", 64, 64),
+        **LINES,
+    ),
     "google": Kind("gfx90a.json", GOOGLE, selected, **TREE),
     "primbench": Kind("prim.json", PRIMBENCH, selected, **TREE),
     "defaults": Kind(
@@ -364,8 +371,8 @@ def test_a_changed_file_is_used_or_refused(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", KINDS)
-def test_twenty_times_as_many_changed_files_are_used_or_refused(name: str, tmp_path: Path) -> None:
-    fuzz(name, tmp_path, range(QUICK, 20 * QUICK))
+def test_a_thousand_changed_files_are_used_or_refused(name: str, tmp_path: Path) -> None:
+    fuzz(name, tmp_path, range(QUICK, THOROUGH))
 
 
 # --- stores ----------------------------------------------------------------------------------------------------------
@@ -428,5 +435,5 @@ def test_a_changed_store_is_used_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_twenty_times_as_many_changed_stores_are_used_or_refused(tmp_path: Path) -> None:
-    fuzz_store(tmp_path, range(QUICK, 20 * QUICK))
+def test_a_thousand_changed_stores_are_used_or_refused(tmp_path: Path) -> None:
+    fuzz_store(tmp_path, range(QUICK, THOROUGH))

@@ -20,6 +20,7 @@ DEFAULTS_FILE = "config_defaults.json"
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 MOST_WEIGHT = 1e30
+"""Sums of weights stay far from the largest float."""
 _COLUMNS = ("distribution", "type", "weight")
 
 
