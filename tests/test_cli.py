@@ -207,7 +207,7 @@ def test_a_logic_whose_configuration_means_nothing_is_refused_with_its_place(
     assert count == 1
     path = tmp_path / "mangled.yaml"
     path.write_text(mangled)
-    with pytest.raises(UserError, match=f"mangled.yaml: solution .*{parameter}"):
+    with pytest.raises(UserError, match=f"mangled.yaml:\\d+: solution .*{parameter}"):
         invoke("select", path, "--size", 32, 32, 1, 32)
 
 

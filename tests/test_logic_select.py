@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.logic import Document, Logic, Named, Origin, Regret, Row, Rule, dump, write_logic
+from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError
 
-GEMM = ProblemType(
-    "GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s", "Batched": True})
-)
+GEMM = gemm_type(transpose_b=False, batched=True)
 ORIGIN = Origin("fake", "a fake device", "CPU", "none", "1.0", "compiler 1", "0.1.0", "2026-11-20T12:00:00Z")
 
 

@@ -319,12 +319,15 @@ def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_c
     if "pocl" not in device.target.driver.lower():
         pytest.skip("a trait of PoCL")
 
+    own = environment(tmp_path)
+    cache = Path(own["POCL_CACHE_DIR"])
+
     def compiled_by(groups: int, items: int, n: int) -> int:
-        before = set(tmp_path.rglob("*.so"))
-        variables = {**os.environ, **environment(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        before = set(cache.rglob("*.so"))
+        variables = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", CACHED, device.target.selector, *map(str, (groups, items, n))]
         subprocess.run(command, env=variables, check=True, timeout=120)
-        return len(set(tmp_path.rglob("*.so")) - before)
+        return len(set(cache.rglob("*.so")) - before)
 
     assert compiled_by(2, 16, 32) == 1
     assert compiled_by(100, 16, 1000) == 0

@@ -42,6 +42,7 @@ ILLEGAL = [
     (type_for("local", "d"), GPU, config(CacheLine=36), "depth"),
     (type_for("local"), GPU, config(WorkItem=(8, 8), CacheLine=128, DoubleBuffer=True), "local memory"),
     (type_for("local", "d"), GPU, config(WorkItem=(16, 8)), "registers"),
+    (type_for("non_local"), CPU, config("non_local", WorkItem=(64, 64)), "unrolled code"),
 ]
 
 

@@ -65,7 +65,7 @@ def store(tmp_path: Path):
         yield opened
 
 
-seconds = st.floats(allow_nan=False)
+seconds = st.floats(0, allow_nan=False)
 counts = st.none() | st.integers(0, 2**40)
 facts = st.builds(CompiledFacts, st.text(), counts, counts, counts, counts)
 estimates = st.builds(Estimate, seconds, seconds, seconds, st.integers(0, 10**6))
@@ -74,7 +74,7 @@ measurements = st.builds(
     st.sampled_from(Outcome),
     st.text(),
     st.text(),
-    st.lists(st.floats(allow_nan=False)).map(tuple),
+    st.lists(seconds).map(tuple),
     st.none() | estimates,
     st.booleans(),
     st.lists(facts, max_size=3).map(tuple),

@@ -146,3 +146,21 @@ def test_two_of_one_subject_are_refused(written):
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="cannot be read"):
         read(tmp_path / "nothing.yaml")
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 1)])
+def test_a_covariance_that_is_none_gives_no_error_where_it_is_used(written, place):
+    """A variance below zero is refused; between two costs, rounding may make too much of what they share."""
+    path, _, one = written
+    covariance = one.covariance.copy()
+    covariance[place] = covariance[place[::-1]] = -1e18
+    path.write_text(dump([replace(one, covariance=covariance)]))
+    if place == (0, 0):
+        with pytest.raises(UserError, match=r"calibration\.yaml:\d+: covariance cannot be -1e\+30"):
+            read(path)
+        return
+    (again,) = read(path)
+    work = Work(133, 64, 64)
+    model = Calibrated(again)
+    seconds, (low, high) = model.expect(work, model.choose(work))
+    assert low <= seconds <= high

@@ -18,8 +18,12 @@ def plan(
     device: Device = None,
     max_size: MaxSize = None,
     calibrate: Annotated[
-        bool, typer.Option(help="Time a few configurations to say how many minutes it will take.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="Time a few configurations to forecast the minutes; if absent, not those of a kernel of your own.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show every step before running: lineages x candidates x sizes, enqueues, the exhaustive product, minutes.

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.records import Registry, Target, UserError
+from tunesmith.toolchains import driver_cache
 
 from ._api import Api, Found
 from ._base import Device
@@ -48,10 +49,12 @@ def environment(cache_dir: Path) -> dict[str, str]:
     """Variables for a process that compiles or times, to be set before it loads a driver.
 
     PoCL compiles at the first launch and keeps the machine code under POCL_CACHE_DIR: processes with the same
-    directory compile once between them. POCL_AFFINITY pins PoCL's threads, one a core, which steadies timing.
+    `cache_dir`, a run's, compile once between them. The code lies with the user and not in `cache_dir`, since PoCL
+    loads whatever it finds (`toolchains.driver_cache`). POCL_AFFINITY pins PoCL's threads, one a core, which steadies
+    timing.
     PYOPENCL_NO_CACHE stays unset: PyOpenCL's own cache (under XDG_CACHE_HOME) is for drivers without one.
     """
-    return {"POCL_CACHE_DIR": str(cache_dir / "pocl"), "POCL_AFFINITY": "1"}
+    return {"POCL_CACHE_DIR": str(driver_cache(cache_dir)), "POCL_AFFINITY": "1"}
 
 
 def discover(selector: str = "", check: bool = True) -> tuple[Found, ...]:

@@ -14,6 +14,10 @@ from tunesmith.records import UNKNOWN_ARCHITECTURE, RandomRow, Rejection, UserEr
 AGGREGATE = "aggregate"
 """Why a row is put aside that is no measurement, and nothing is wrong with it."""
 NO_SPEED = "no speed"
+SLOWEST, FASTEST = 1.0, 1e18
+"""Bytes a second: what lies outside was not measured, and arithmetic on it would leave the range of a float."""
+MOST_DOUBT = 100.0
+"""An interval with a larger ratio of its ends says nothing."""
 
 
 class DoubtError(UserError):
@@ -105,9 +109,15 @@ def no_speed(value: object) -> Rejection | None:
     """Why a row's bytes_per_second cannot be compared, if it cannot."""
     if value is None:
         return Rejection(NO_SPEED, "it has no bytes_per_second")
-    if not 0 < number(value) < math.inf:
-        return Rejection(NO_SPEED, f"bytes_per_second is {reprlib.repr(value)}, not a number above zero")
+    if not SLOWEST <= number(value) <= FASTEST:
+        what = f"bytes_per_second is {reprlib.repr(value)}, not a number from {SLOWEST:g} to {FASTEST:g}"
+        return Rejection(NO_SPEED, what)
     return None
+
+
+def interval(low: float, speed: float, high: float) -> tuple[float, float] | None:
+    """The interval of a speed, where it is one."""
+    return (low, high) if 0 < low <= speed <= high <= MOST_DOUBT * low else None
 
 
 def mapping(value: Any) -> dict[str, Any]:

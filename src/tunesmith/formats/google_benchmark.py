@@ -8,6 +8,7 @@ A row's name is `generator_distribution_type_tBLOCK_bGRID/manual_time`; the arch
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from ._reading import (
     Reading,
     architecture,
     gigabytes,
+    interval,
     listed_rows,
     mapping,
     no_speed,
@@ -81,19 +83,27 @@ class Entry:
 
 
 def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> Entry:
-    """What came of filling a buffer, to be written."""
-    fields = problem.type.fields
+    """What came of filling a buffer, to be written. A time that no speed can be made of is a failure."""
+    fields, bytes_ = problem.type.fields, int(OPERATIONS[problem.type.operation].bytes(problem))
     failure = f"{measurement.outcome.value}: {measurement.reason} {measurement.detail}"
+    estimate = measurement.estimate
+    if estimate and not all(_tells_a_speed(bytes_, time) for time in (estimate.seconds, estimate.low, estimate.high)):
+        failure = f"no speed: {estimate.seconds} s, from {estimate.low} to {estimate.high}"
+        estimate = None
     return Entry(
         fields.word("Generator"),
         fields.word("Distribution"),
         fields.word("ValueType"),
         shape,
-        int(OPERATIONS[problem.type.operation].bytes(problem)),
+        bytes_,
         len(measurement.samples),
-        measurement.estimate,
-        "" if measurement.estimate else failure,
+        estimate,
+        "" if estimate else failure,
     )
+
+
+def _tells_a_speed(count: int, seconds: float) -> bool:
+    return seconds > 0 and math.isfinite(count / seconds)
 
 
 def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -> Reading:
@@ -132,7 +142,7 @@ def _row(
         file=file,
         name=name,
         bytes=whole(raw.get("bytes")) or usual_bytes,
-        interval=(low, high) if 0 < low <= speed <= high else None,
+        interval=interval(low, speed, high),
         aside=_aside(raw, name[parts.end() :]),
         cautions=cautions,
     )

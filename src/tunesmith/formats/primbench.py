@@ -11,7 +11,18 @@ from typing import Any
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from ._reading import DoubtError, Reading, architecture, gigabytes, listed_rows, mapping, no_speed, number, whole
+from ._reading import (
+    DoubtError,
+    Reading,
+    architecture,
+    gigabytes,
+    interval,
+    listed_rows,
+    mapping,
+    no_speed,
+    number,
+    whole,
+)
 
 BATCH_WINDOW = 10
 """Batches over which primbench takes the coefficient of variation, unless the settings say otherwise."""
@@ -63,4 +74,4 @@ def _interval(speed: float, noise_percent: float, window: int) -> tuple[float, f
     if not noise_percent >= 0 or window < 2:
         return None
     reach = float(stdtrit(window - 1, 0.975)) * noise_percent / 100 / window**0.5
-    return (speed * (1 - reach), speed * (1 + reach)) if 0 <= reach < 1 else None
+    return interval(speed * (1 - reach), speed, speed * (1 + reach)) if 0 <= reach < 1 else None

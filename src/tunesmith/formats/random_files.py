@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tunesmith.problems import MOST_MADE_BYTES, bytes_of
 from tunesmith.records import RandomRow, Rejection, UserError
 
 from . import google_benchmark, primbench
@@ -37,10 +38,8 @@ def read_random(paths: Sequence[Path]) -> Reading:
         content, from_store = b"", False
         try:
             from_store = is_store(path)
-            content = b"" if from_store else path.read_bytes()
+            content = b"" if from_store else bytes_of(path, "JSON", MOST_MADE_BYTES, _REMEDY)
             reading = store_rows(path) if from_store else _read(content, str(path))
-        except OSError as error:
-            reading = Reading(complaints=(UserError(str(path), f"cannot be read ({error.strerror})", _REMEDY),))
         except UserError as error:
             reading = Reading(complaints=(error,))
         if content in contents:

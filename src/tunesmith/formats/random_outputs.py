@@ -10,6 +10,7 @@ from pathlib import Path
 from tunesmith.logic import write_atomically
 from tunesmith.logic.random_decision import Decision
 from tunesmith.logic.random_table import FILE_NAME, RandomTable, TunedShapes, read_table, write_table
+from tunesmith.problems import text_of
 from tunesmith.records import UNKNOWN_ARCHITECTURE, UserError
 
 from . import rocrand_headers
@@ -94,8 +95,4 @@ def _table(decisions: Sequence[Decision]) -> RandomTable:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UserError(str(path), f"cannot be read ({why})", "move it away, and it is written anew") from error
+    return text_of(path, "C++", remedy="move it away, and it is written anew")

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.logic.random_decision import Weights
+from tunesmith.problems import shown, text_of
 from tunesmith.records import LaunchShape, UserError
 
 DEFAULTS_FILE = "config_defaults.json"
 """rocRAND's name for its default shapes."""
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+MOST_WEIGHT = 1e30
+"""Sums of weights stay far from the largest float."""
 _COLUMNS = ("distribution", "type", "weight")
 
 
@@ -89,9 +92,9 @@ def _csv_weights(path: Path) -> Iterator[Line]:
 
 
 def _weight(value: object, place: str) -> float:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_WEIGHT
     if not usable:
-        raise UserError(place, f"{value!r} is no weight", "give a number of at least zero")
+        raise UserError(place, f"{shown(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
     return float(value)  # type: ignore[arg-type]  # a number, as was just seen
 
 
@@ -107,8 +110,4 @@ def _json(path: Path, remedy: str) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UserError(str(path), f"cannot be read ({why})", "name a file of text") from error
+    return text_of(path, "text", remedy="name a file of text")

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from tunesmith.problems import OPERATIONS, beginning_of
 from tunesmith.records import LaunchShape, Measurement, Target, UserError
 from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Run, Store, in_rounds
 
@@ -23,16 +24,15 @@ MAGIC = b"SQLite format 3\0"
 ROUNDS = (RACE, FULL, RACE + RECHECK, FULL + RECHECK)
 """What a tuning goes by, the later before the earlier."""
 
+_REMEDY = "use the version of tunesmith that wrote it, or tune again"
+
 Case = tuple[str, str, str, str, int]
 """Architecture, generator, distribution, type, and bytes of a call."""
 
 
 def is_store(path: Path) -> bool:
-    """Whether it is a database, or the folder of a run. Raises OSError where it cannot be read."""
-    if path.is_dir():
-        return True
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    """Whether it is a database, or the folder of a run. Raises UserError where it cannot be read."""
+    return path.is_dir() or beginning_of(path, "benchmark's JSON", len(MAGIC)) == MAGIC
 
 
 def store_rows(path: Path) -> Reading:
@@ -43,7 +43,9 @@ def store_rows(path: Path) -> Reading:
             remedy = "name the folder that `tunesmith random tune -o` wrote, or the files in this one"
             raise UserError(str(path.parent), f"no {FILE_NAME} in it", remedy)
     with Store.read(path) as store:
-        measured, others = _split(store.entries())
+        measured, others, unknown = _split(store.entries(), str(path))
+    if not measured and unknown:
+        return Reading(complaints=unknown)
     if not measured:
         what = f"holds no measurement of a generator{f', but {others} of other kernels' if others else ''}"
         raise UserError(str(path), what, "name the store of `tunesmith random tune`")
@@ -53,7 +55,7 @@ def store_rows(path: Path) -> Reading:
         by_target[target].append(made)
     with Store.read(path) as store:
         told = {target: google_benchmark.told(cautions_of(store, target)) for target in by_target}
-    rows = Reading()
+    rows = Reading(complaints=unknown)
     for target, entries in by_target.items():
         document = google_benchmark.document(entries, google_benchmark.context(target, 0, **told[target]))
         rows += google_benchmark.rows(document, str(path), target.architecture)
@@ -79,12 +81,17 @@ def _is_of(run: Run, entry: Entry) -> bool:
     return began <= entry.measurement.started <= ended
 
 
-def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:
-    """Of each key the entry that counts, with all its rounds, in the order of their commits; and how many entries are
-    no generators'."""
+Read = tuple[Entry, LaunchShape, google_benchmark.Entry]
+"""An entry with the launch shape that it is of, and as it is to be written."""
+
+
+def _split(entries: Iterable[Entry], file: str) -> tuple[list[Read], int, tuple[UserError, ...]]:
+    """Of each key the entry that counts, with all its rounds, in the order of their commits; how many entries are no
+    generators'; and which types of generators' problems cannot be read."""
     best: dict[str, Entry] = {}
     rounds: dict[str, dict[str, Measurement]] = defaultdict(dict)
     others = 0
+    unreadable: dict[str, UserError] = {}
     for entry in entries:
         rounds[entry.key][entry.round] = entry.measurement
         if entry.problem.type.operation != OPERATION:
@@ -94,19 +101,34 @@ def _split(entries: Iterable[Entry]) -> tuple[list[Entry], int]:
             if before is None or ROUNDS.index(entry.round) > ROUNDS.index(before.round):
                 best.pop(entry.key, None)
                 best[entry.key] = entry
-    whole = [replace(one, measurement=in_rounds(one.measurement, rounds[one.key])) for one in best.values()]
-    return whole, others
+    read: list[Read] = []
+    for one in best.values():
+        whole = replace(one, measurement=in_rounds(one.measurement, rounds[one.key]))
+        try:
+            read.append((whole, *_written(whole)))
+        except UserError as error:
+            name = one.problem.type.name
+            unreadable.setdefault(name, UserError(f"{file}: {name}", error.what, _REMEDY))
+    return read, others, tuple(unreadable.values())
 
 
-def _latest(measured: Iterable[Entry]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:
+def _written(entry: Entry) -> tuple[LaunchShape, google_benchmark.Entry]:
+    """Raises UserError for what no version of ours can have measured, and for what a newer one has."""
+    OPERATIONS[OPERATION].validate(entry.problem.type)
+    config = entry.solution.configuration
+    try:
+        shape = LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
+        return shape, google_benchmark.entry(entry.problem, shape, entry.measurement)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise UserError(entry.key, f"holds a measurement that cannot be read ({error})", _REMEDY) from error
+
+
+def _latest(measured: Iterable[Read]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:
     """One entry for each launch shape of a case, the last; without those that cannot be compared with the last of its
     case, which are counted."""
     settings: dict[Case, tuple[object, ...]] = {}
     cells: dict[tuple[Case, tuple[object, ...], LaunchShape], tuple[Target, google_benchmark.Entry]] = {}
-    for entry in measured:
-        config = entry.solution.configuration
-        shape = LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
-        made = google_benchmark.entry(entry.problem, shape, entry.measurement)
+    for entry, shape, made in measured:
         case = entry.target.architecture, made.generator, made.distribution, made.value_type, made.bytes
         settings[case] = setting = _setting(entry)
         cells[case, setting, shape] = entry.target, made

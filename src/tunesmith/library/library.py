@@ -13,7 +13,8 @@ from typing import Any
 from tunesmith.devices import Device
 from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
-from tunesmith.logic import Choice, Logic, logic_files
+from tunesmith.logic import Choice, Logic, logic_files, place_in
+from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
@@ -59,15 +60,28 @@ def load(
 def _check_configurations(file: Path, logic: Logic) -> None:
     """Raise UserError where a solution names no kernel, or says of its parameters what no tuning file may."""
     remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
-    for named in logic.document.solutions:
-        solution, where = named.solution, f"{file}: solution {named.name}"
-        if solution.kernel not in KERNELS:
-            raise UserError(where, f"there is no kernel {solution.kernel!r}", remedy)
-        allowed = tuning_space(solution.type, hidden=True)
-        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(solution.type)):
+    kind = logic.document.problem_type
+
+    def wrong(what: str, *way: str | int, remedy: str = remedy) -> UserError:
+        return UserError(place_in(file, *way), what, remedy)
+
+    if kind.operation not in OPERATIONS:
+        what = f"there is no operation {kind.operation}; there are {', '.join(OPERATIONS)}"
+        raise wrong(what, "problem-type", "operation", remedy="install the distribution that has it")
+    for number, named in enumerate(logic.document.solutions):
+        solution, way = named.solution, ("solutions", number)
+        if solution.kernel not in KERNELS or KERNELS[solution.kernel].operation != kind.operation:
+            what = f"solution {named.name}: there is no kernel {solution.kernel!r} of {kind.operation}"
+            raise wrong(what, *way, "kernel")
+        allowed = tuning_space(kind, hidden=True)
+        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(kind)):
             if name not in solution.configuration:
-                raise UserError(where, f"{name} is missing", remedy)
-            allowed[name].check(solution.configuration[name], where)
+                raise wrong(f"solution {named.name}: {name} is missing", *way, "configuration")
+            try:
+                allowed[name].check(solution.configuration[name], name)
+            except UserError as error:
+                what = f"solution {named.name}: {error.what}"
+                raise wrong(what, *way, "configuration", name, remedy=error.remedy) from error
 
 
 class Library:

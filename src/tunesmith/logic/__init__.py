@@ -2,6 +2,7 @@
 
 from ._document import Document, Named, Origin, Regret, Row
 from ._files import logic_files, write_atomically
+from ._read import place_in
 from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, read_csv, write_csv
 from ._units import Unit
 from ._write import dump, write_logic
@@ -23,6 +24,7 @@ __all__ = [
     "Unit",
     "dump",
     "logic_files",
+    "place_in",
     "read_csv",
     "write_atomically",
     "write_csv",

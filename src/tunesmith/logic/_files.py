@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from tunesmith.problems import MOST_MADE_BYTES, beginning_of
 from tunesmith.records import UserError
 
 MARK = b"tunesmith-logic:"
@@ -20,8 +21,10 @@ def logic_files(place: Path) -> list[Path]:
 
 
 def _says_so(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return any(line.startswith(MARK) for line in opened)
+    """Not what is no regular file: in a folder it is nobody's mistake, and opening it might wait for ever."""
+    return file.is_file() and any(
+        line.startswith(MARK) for line in beginning_of(file, "YAML", MOST_MADE_BYTES).split(b"\n")
+    )
 
 
 def write_atomically(path: Path, text: str) -> None:

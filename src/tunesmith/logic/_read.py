@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from tunesmith.problems import OPERATIONS
+from tunesmith.problems import MOST_MADE_BYTES, MOST_NODES, OPERATIONS, bytes_of, refuse_depth
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError, Value, freeze
 
 from ._document import READABLE, Document, Named, Origin, Regret, Row
@@ -45,11 +45,12 @@ REST = {"rule": "nearest", "sizes": SPEAK, "distance": "log2 of sizes and alignm
 def read(path: Path) -> Document:
     """The document in a file; UserError with the line for a file that cannot be read or is no library logic."""
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise UserError(str(path), f"cannot be read ({error.strerror})", "name a library logic") from error
-    try:
-        return _document(_Node(yaml.load(text, Loader=_LOADER), ()))
+        text = bytes_of(path, "YAML", MOST_MADE_BYTES, "name a library logic")
+        refuse_depth(text, str(path))
+        value = yaml.load(text, Loader=_LOADER)
+        if b"&" in text and _expanded(value, {}) > MOST_NODES:
+            raise UserError(str(path), f"aliases expand to more than {MOST_NODES:,} values", _REMEDY)
+        return _document(_Node(value, ()))
     except _MalformedError as error:
         raise UserError(f"{path}:{_line(text, error.way)}", str(error), error.remedy) from None
     except yaml.MarkedYAMLError as error:
@@ -58,6 +59,27 @@ def read(path: Path) -> Document:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         # PyYAML raises the last three for scalars and keys that contradict their tags, and for absurd nesting.
         raise UserError(f"{path}:1", f"is no YAML ({error})", _REMEDY) from error
+
+
+def place_in(path: Path, *way: str | int) -> str:
+    """`file:line` of the value that these keys and indices lead to in a library logic, or of what should hold it; the
+    file alone where it cannot be read any more."""
+    try:
+        return f"{path}:{_line(bytes_of(path, 'YAML', MOST_MADE_BYTES), way)}"
+    except (UserError, yaml.YAMLError):
+        return str(path)
+
+
+def _expanded(value: Any, known: dict[int, float]) -> float:
+    """How many values there are with every alias written out; infinitely many where one stands inside of what it
+    names. `known` has those of lists and mappings by their identity."""
+    if not isinstance(value, (list, dict)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        items = value if isinstance(value, list) else value.values()
+        known[id(value)] = 1 + sum(_expanded(item, known) for item in items)
+    return known[id(value)]
 
 
 Way = tuple[str | int, ...]
@@ -186,7 +208,10 @@ def _problem_type(node: _Node, texts: _Node | None) -> ProblemType:
         try:
             OPERATIONS[made.operation].validate(made)
         except UserError as error:
-            raise _MalformedError(parts["fields"].way, error.what, error.remedy) from error
+            # Its place is the name of a field or of another part, where it is about one of them.
+            field = (error.place,) if error.place in parts["fields"].value else ()
+            about = parts.get(error.place, parts["fields"])
+            raise _MalformedError((*about.way, *field), error.what, error.remedy) from error
     return made
 
 

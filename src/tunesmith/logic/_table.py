@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.problems import OPERATIONS
+from tunesmith.problems import MOST_MADE_BYTES, OPERATIONS, text_of
 from tunesmith.records import Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError, solution_names
 
 from ._files import write_atomically
@@ -115,8 +115,9 @@ def read_csv(path: Path) -> Sheet:
     Raises UserError, with file and line, for anything that is not such a table.
     """
     try:
-        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline=""), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = text_of(path, "CSV", MOST_MADE_BYTES, "give a file that `tunesmith tune` wrote")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
         raise UserError(
             str(path), f"cannot be read as CSV ({error})", "give a file that `tunesmith tune` wrote"
         ) from error

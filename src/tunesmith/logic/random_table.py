@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tunesmith.problems import text_of
 from tunesmith.records import LaunchShape, UserError, architecture_name
 
 from ._files import write_atomically
@@ -62,9 +63,7 @@ class RandomTable:
 def read_table(path: Path) -> RandomTable:
     """The table in a file; UserError, with what is wrong in it, for anything else."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(str(path), f"cannot be read ({error.strerror})", _REMEDY) from error
+        document = json.loads(text_of(path, "JSON", remedy=_REMEDY))
     except (ValueError, RecursionError) as error:
         raise UserError(str(path), f"is no JSON ({error})", _REMEDY) from error
     version = document.get(_KEY) if isinstance(document, dict) else None

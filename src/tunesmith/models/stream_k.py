@@ -102,7 +102,8 @@ class Calibrated(Model):
         features = counts(work, choice, self.room)
         seconds = float(features @ self._scan.costs)
         variance = float(features @ self._doubt @ features) + (self.calibration.scatter * seconds) ** 2
-        reach = REACH * variance**0.5
+        # A covariance that was rounded for a file need not be one any more.
+        reach = REACH * max(0.0, variance) ** 0.5
         return seconds, (max(0.0, seconds - reach), seconds + reach)
 
     def considered(self, work: Work) -> Iterator[Choice]:

@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
-from tunesmith.problems import Node, read_yaml, shown
+from tunesmith.problems import MOST_MADE_BYTES, Node, beginning_of, read_yaml, shown
 from tunesmith.records import Configuration, UserError, thaw
 
 from ._stream_k_calibration import Calibration, Origin, Subject
@@ -31,6 +31,8 @@ _DEVICE = ("api", "name", "architecture", "driver", "multiprocessors", "occupanc
 _REMARKS = {"cached": "  # iterations of a tile's piece of A, and of B, that the last-level cache holds"}
 _REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
 _MICRO = 1e-6
+_MOST = 1e30
+"""Of any number: sums of products stay far from the largest float."""
 
 _HEAD = f"""\
 # What launches of stream-K kernels cost, for `tunesmith stream-k explain` and, beside its logic, for the library
@@ -57,8 +59,10 @@ def calibration_files(folder: Path) -> list[Path]:
 
 
 def _says_so(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return any(line.startswith(_KEY.encode()) for line in opened)
+    """Not what is no regular file: in a folder it is nobody's mistake, and opening it might wait for ever."""
+    return file.is_file() and any(
+        line.startswith(_KEY.encode()) for line in beginning_of(file, "YAML", MOST_MADE_BYTES).split(b"\n")
+    )
 
 
 def read(path: Path) -> tuple[Calibration, ...]:
@@ -147,7 +151,10 @@ def _calibration(node: Node) -> Calibration:
     parameters = Configuration({key: value.plain(key) for key, value in configuration.items()})
     costs = fields["costs"].fields("costs", tuple(COSTS))
     rows = _items(fields["covariance"], "covariance", len(COSTS))
-    covariance = [[_number(item, "covariance") for item in _items(row, "covariance", len(COSTS))] for row in rows]
+    covariance = [
+        [_number(item, "covariance", 0 if place == other else -math.inf) for other, item in enumerate(items)]
+        for place, items in enumerate(_items(row, "covariance", len(COSTS)) for row in rows)
+    ]
     return Calibration(
         Subject(api, name, architecture, kernel, data_type, tile, room),
         Origin(driver, compiler, problem_type, parameters, version, date),
@@ -193,7 +200,7 @@ def _whole(node: Node, what: str, least: int) -> int:
 
 def _number(node: Node, what: str, least: float = -math.inf) -> float:
     value: Any = node.content
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= least
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value and abs(value) <= _MOST
     if not fits:
         among = "" if least == -math.inf else f" of at least {least:g}"
         raise node.wrong(f"{what} cannot be {shown(value)}", f"give a number{among}")

@@ -3,10 +3,10 @@
 from tunesmith.records import Registry
 
 from ._base import Array, Expected, Operation, storage_bytes, strided
-from ._files import text_of
+from ._files import MOST_MADE_BYTES, beginning_of, bytes_of, text_of
 from ._keys import Key, checked, nearest, shown, unknown_key
 from ._mistakes import Mistakes
-from ._yaml import Node, read_yaml
+from ._yaml import MOST_NODES, Node, read_yaml, refuse_depth
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
 
 OPERATIONS: Registry[Operation] = Registry(
@@ -25,6 +25,8 @@ DEFAULT_OPERATION = "GEMM"
 __all__ = [
     "DEFAULT_OPERATION",
     "LIMIT",
+    "MOST_MADE_BYTES",
+    "MOST_NODES",
     "OPERATIONS",
     "Array",
     "Expected",
@@ -32,12 +34,15 @@ __all__ = [
     "Mistakes",
     "Node",
     "Operation",
+    "beginning_of",
+    "bytes_of",
     "checked",
     "clamp",
     "exact_sizes",
     "nearest",
     "range_sizes",
     "read_yaml",
+    "refuse_depth",
     "shown",
     "storage_bytes",
     "strided",

@@ -46,6 +46,8 @@ class Operation(ABC):
     name: str
     unit: str = "FLOP"
     """What `work` counts (`FLOP`, `B` for bytes, or a word such as `elements`), and a rate a second of."""
+    runs_users_code: bool = False
+    """Whether measuring runs programs that a tuning file names."""
     single: tuple[str, ...] = ()
     """Indices whose size is 1 where a tuning file names no sizes; the others have the first index's."""
 
@@ -185,6 +187,21 @@ class Operation(ABC):
     def bytes(self, problem: Problem) -> float:
         """Compulsory traffic: each input read once, each output written once."""
         return float(sum(traffic(operand) for operand in self.operands(problem)))
+
+
+def refuse_other(found: ProblemType, made: ProblemType) -> None:
+    """Raise UserError where a type out of a file is another than the one that its fields make, at the name of the first
+    field that differs, or else at `indices` or `name`."""
+    if found == made:
+        return
+    remedy = "take the file as tunesmith wrote it, or tune again"
+    for name in (*made.fields, *found.fields):
+        if found.fields.only([name]) != made.fields.only([name]):
+            expected = str(made.fields[name]) if name in made.fields else "nothing"
+            raise UserError(name, f"{name} of such a type is {expected}", remedy)
+    indices = ", ".join(made.indices)
+    differs = "indices" if found.indices != made.indices else "name"
+    raise UserError(differs, f"these fields make the type {made.name} with the sizes {indices}", remedy)
 
 
 def storage_bytes(operand: Operand) -> int:

@@ -1,25 +1,55 @@
-"""Reading a file that people write."""
+"""Reading a file whose name a person gave: regular, bounded, and with an error that says what to do."""
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from tunesmith.records import UserError
 
 MOST_BYTES = 1 << 22
+"""The longest file that a person writes."""
+MOST_MADE_BYTES = 1 << 28
+"""The longest file that a program wrote: library logic, a benchmark's results, a table."""
 
 
-def text_of(path: Path, kind: str) -> str:
-    """A file's text; `kind` (YAML, JSON) is for the remedy. Raises UserError where it cannot be read or is too long."""
+def bytes_of(path: Path, kind: str, most: int = MOST_BYTES, remedy: str = "") -> bytes:
+    """A file's bytes; `kind` (YAML, JSON) is for the remedy, unless another is given.
+
+    Raises UserError where the file cannot be read, is longer than `most` bytes or is no regular file: a pipe might keep
+    its reader waiting for ever, and a device might never end.
+    """
+    raw = beginning_of(path, kind, most + 1, remedy)
+    if len(raw) > most:
+        raise UserError(str(path), f"longer than {most} bytes", remedy or "split it into several files")
+    return raw
+
+
+def beginning_of(path: Path, kind: str, most: int, remedy: str = "") -> bytes:
+    """At most so many bytes from a file's beginning; otherwise as `bytes_of`."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(str(path), f"no UTF-8 at byte {error.start}", "save it as UTF-8 text") from error
+        return read_regular(path, most)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(str(path), f"cannot be read ({reason})", f"give the path of a {kind} file") from error
-    if len(raw) > MOST_BYTES:
-        raise UserError(str(path), f"longer than {MOST_BYTES} bytes", "split it into several files")
-    return text
+        raise UserError(str(path), f"cannot be read ({reason})", remedy or f"give the path of a {kind} file") from error
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """At most so many bytes from a regular file's beginning, without waiting for whoever writes a pipe.
+
+    Raises OSError where it cannot be read or is no regular file, and ValueError for what is no path.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is no regular file")
+        # None is what a file without data at hand gives, since nothing waits here.
+        return file.read(most) or b""
+
+
+def text_of(path: Path, kind: str, most: int = MOST_BYTES, remedy: str = "") -> str:
+    """A file's text in UTF-8; otherwise as `bytes_of`."""
+    try:
+        return bytes_of(path, kind, most, remedy).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(str(path), f"no UTF-8 at byte {error.start}", remedy or "save it as UTF-8 text") from error

@@ -25,6 +25,8 @@ Scalar = None | bool | int | float | str
 MOST_NODES = 1_000_000
 """Nodes with every alias written out: what a file of nested aliases would expand to."""
 DEEPEST = 40
+_MOST_BITS = 1024
+"""Of a whole number: as many as a float's exponent can stand for. Python refuses to print much longer ones."""
 
 # The C parser is ten times faster; PyYAML has it wherever it came as a wheel.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -120,7 +122,7 @@ def read_yaml(path: Path) -> Node:
 def parse_yaml(text: str, name: str) -> Node:
     """`read_yaml` for a text; `name` is what places begin with."""
     try:
-        _refuse_depth(text, name)
+        refuse_depth(text, name)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -134,8 +136,9 @@ def parse_yaml(text: str, name: str) -> Node:
     return _Tree(name).node(root)
 
 
-def _refuse_depth(text: str, name: str) -> None:
-    """Refuse what is nested too deeply from the parser's events, before anything recurses into it."""
+def refuse_depth(text: str | bytes, name: str) -> None:
+    """Refuse what is nested too deeply from the parser's events, before anything recurses into it: PyYAML's C code
+    would end the process. Raises UserError and yaml.YAMLError."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -188,6 +191,8 @@ class _Tree:
             raise UserError(
                 place, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
             ) from error
+        if isinstance(made, int) and made.bit_length() > _MOST_BITS:
+            raise UserError(place, f"a number of {made.bit_length()} bits", f"write one of at most {_MOST_BITS}")
         if isinstance(made, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
             what = f"{shown(raw.value)} is the number {made} in YAML 1.1"
             raise UserError(place, what, "write a number without leading zeros and colons; quote it if it is a word")

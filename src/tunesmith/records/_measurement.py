@@ -67,7 +67,10 @@ class Measurement:
     def error(self) -> float | None:
         """Euclidean norm of the error over that of the reference, as `detail` says it; None where it does not."""
         said = self.detail.removeprefix(_ERROR)
-        return float(said) if self.ok and said != self.detail else None
+        try:
+            return float(said) if self.ok and said != self.detail else None
+        except ValueError:
+            return None
 
 
 _ERROR = "relative error "

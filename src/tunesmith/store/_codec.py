@@ -23,6 +23,7 @@ from tunesmith.records import (
     Target,
 )
 
+from . import _typed
 from ._entry import Entry
 from ._schema import COSTS
 
@@ -59,8 +60,9 @@ def solution_to_json(solution: Solution) -> str:
 
 
 def solution_from_json(text: str) -> Solution:
-    raw = json.loads(text)
-    return Solution(ProblemType.from_json(raw["type"]), raw["kernel"], Configuration.from_json(raw["configuration"]))
+    raw = _typed.document(text)
+    kind = _typed.sound_type(ProblemType.from_json(raw["type"]))
+    return Solution(kind, _typed.text(raw, "kernel"), Configuration.from_json(raw["configuration"]))
 
 
 def target_to_json(target: Target) -> str:
@@ -68,7 +70,7 @@ def target_to_json(target: Target) -> str:
 
 
 def target_from_json(text: str) -> Target:
-    return Target(**json.loads(text))
+    return _typed.typed(Target, _typed.document(text))
 
 
 def documents_of(entry: Entry) -> dict[str, str]:
@@ -104,16 +106,19 @@ def row_of(entry: Entry, documents: Mapping[str, str]) -> dict[str, Any]:
 
 def measurement_of(row: Mapping[str, Any]) -> Measurement:
     """The inverse of `row_of` for the measurement's own columns."""
+    samples = unpack(row["samples"])
+    if any(sample < 0 for sample in samples):
+        raise ValueError("a sample is below zero seconds")
     return Measurement(
         outcome=Outcome(row["outcome"]),
-        reason=row["reason"],
-        detail=row["detail"],
-        samples=unpack(row["samples"]),
+        reason=_typed.text(row, "reason"),
+        detail=_typed.text(row, "detail"),
+        samples=samples,
         estimate=_estimate_of(row),
-        raced=bool(row["raced"]),
-        facts=tuple(CompiledFacts(**facts) for facts in json.loads(row["facts"])),
-        cost=Cost(*(row[name] for name in COSTS)),
-        started=row["started"],
+        raced=bool(_typed.number(row, "raced")),
+        facts=tuple(_typed.typed(CompiledFacts, facts) for facts in json.loads(row["facts"])),
+        cost=Cost(*(_typed.number(row, name) for name in COSTS)),
+        started=_typed.number(row, "started"),
     )
 
 
@@ -121,19 +126,21 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
     """SQLite keeps a NaN as NULL, so it is the count that says whether there is an estimate."""
     if row["count"] is None:
         return None
-    values: Any = (math.nan if row[name] is None else row[name] for name in _ESTIMATE)
-    return Estimate(*values)
+    made = _typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
+    if made.count < 0 or min(made.seconds, made.low, made.high) < 0:
+        raise ValueError(f"a time is {made.seconds} s, from {made.low} to {made.high}, of {made.count} samples")
+    return made
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:
     """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
     return Entry(
-        key=row["key"],
-        round=row["round"],
-        identity=row["identity"],
+        key=_typed.text(row, "key"),
+        round=_typed.text(row, "round"),
+        identity=_typed.text(row, "identity"),
         solution=solution_from_json(row["solution"]),
-        problem=Problem.from_json(row["problem"]),
+        problem=_typed.sound_problem(Problem.from_json(row["problem"])),
         target=target_from_json(row["target"]),
-        toolchain=row["toolchain"],
+        toolchain=_typed.text(row, "toolchain"),
         measurement=measurement_of(row),
     )

@@ -55,6 +55,8 @@ class Database:
         self.path, self._reading = path, reading
         if path.is_dir():
             raise UserError(str(path), "is a folder", "name a file in it, such as store.sqlite")
+        if path.exists() and not path.is_file():
+            raise UserError(str(path), "is no regular file", "name a store, or a place for one")
         if reading and not path.is_file():
             raise UserError(str(path), "no such file", "name a store, or the folder of a run")
         try:
@@ -137,7 +139,16 @@ class Database:
         """Rows that do not say what they should as the user's errors. Only the decoding belongs inside."""
         try:
             yield
-        except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            struct.error,
+            ValueError,
+            KeyError,
+            IndexError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise UserError(str(self.path), f"holds a damaged row ({error})", _MOVE) from error
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from tunesmith.records import Configuration, Cost
 
+from . import _typed
+
 
 class RunState(StrEnum):
     """How a run stands. A run without an end is still going on, or was killed."""
@@ -40,8 +42,8 @@ class RunStart:
 
     @staticmethod
     def from_json(text: str) -> RunStart:
-        raw = json.loads(text)
-        return RunStart(**{**raw, "command": tuple(raw["command"])})
+        raw = _typed.document(text)
+        return _typed.typed(RunStart, {**raw, "command": tuple(map(str, raw["command"]))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ class RunEnd:
 
     @staticmethod
     def from_json(text: str) -> RunEnd:
-        raw = json.loads(text)
-        return RunEnd(**{**raw, "state": RunState(raw["state"]), "cost": Cost(**raw["cost"])})
+        raw = _typed.document(text)
+        cost = _typed.typed(Cost, raw["cost"])
+        return _typed.typed(RunEnd, {**raw, "state": RunState(raw["state"]), "cost": cost})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +126,14 @@ class StepRecord:
 
     @staticmethod
     def from_json(text: str) -> StepRecord:
-        raw = json.loads(text)
+        raw = _typed.document(text)
         winners = tuple(
-            Winner(Configuration.from_json(lineage), Configuration.from_json(chosen), tie)
+            Winner(Configuration.from_json(lineage), Configuration.from_json(chosen), bool(tie))
             for lineage, chosen, tie in raw["winners"]
         )
-        sentences = {name: tuple(raw[name]) for name in ("dropped", "notes")}
-        return StepRecord(**{**raw, **sentences, "winners": winners})
+        sentences = {name: tuple(map(str, raw[name])) for name in ("dropped", "notes")}
+        counts = {name: {str(why): int(count) for why, count in raw[name].items()} for name in _COUNTS}
+        return _typed.typed(StepRecord, {**raw, **sentences, **counts, "winners": winners})
+
+
+_COUNTS = ("rejected", "failed")

@@ -15,6 +15,14 @@ COSTS = ("compile_seconds", "verify_seconds", "timing_seconds")
 
 metadata = MetaData()
 
+
+class _Bytes(LargeBinary):
+    """As they lie in the file: SQLAlchemy would make so many zeros of a number that stands there instead."""
+
+    def result_processor(self, dialect: object, coltype: object) -> None:
+        return None
+
+
 documents = Table(
     "documents",
     metadata,
@@ -35,7 +43,7 @@ measurements = Table(
     *(Column(name, String, nullable=False) for name in ("toolchain", "outcome", "reason", "detail")),
     *(Column(name, Float) for name in ("seconds", "low", "high")),
     Column("count", Integer),
-    Column("samples", LargeBinary, nullable=False),
+    Column("samples", _Bytes, nullable=False),
     Column("raced", Integer, nullable=False),
     Column("facts", String, nullable=False),
     *(Column(name, Float, nullable=False) for name in (*COSTS, "started")),

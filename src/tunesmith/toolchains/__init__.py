@@ -2,6 +2,7 @@
 
 from ._base import CompileError, Toolchain
 from ._cache import BinaryCache, compiled, user_cache
+from ._driver_cache import driver_cache
 from ._registry import TOOLCHAINS
 
-__all__ = ["TOOLCHAINS", "BinaryCache", "CompileError", "Toolchain", "compiled", "user_cache"]
+__all__ = ["TOOLCHAINS", "BinaryCache", "CompileError", "Toolchain", "compiled", "driver_cache", "user_cache"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import asdict
@@ -73,13 +74,13 @@ class BinaryCache:
 
     def __init__(self, folder: Path, target: Target) -> None:
         self.folder, self._target = folder / FOLDER, target
-        self._limit, self._unseen = _limit(), 0
+        self._limit, self._unseen = size_limit(), 0
         self._conditions = cache(self._asked)
 
     def find(self, module: Module) -> Binary | None:
         """The module's binary, if it is kept."""
         path = self._path(module)
-        if path is None or not (_is_private(self.folder) and _is_private(path)):
+        if path is None or not (is_private(self.folder) and is_private(path)):
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):
             binary = _read(path.read_bytes(), module)
@@ -94,7 +95,7 @@ class BinaryCache:
             return False
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _is_private(self.folder) and os.access(self.folder, os.W_OK)
+        return is_private(self.folder) and os.access(self.folder, os.W_OK)
 
     def keep(self, module: Module, binary: Binary) -> None:
         """Put a complete binary there, in one step."""
@@ -145,18 +146,22 @@ class BinaryCache:
         return None if toolchain.unavailable() else toolchain.conditions(self._target)
 
 
-def _limit() -> int:
+def size_limit() -> int:
+    """Bytes that a cache folder may hold; 0 for none at all."""
     text = os.environ.get(SIZE_VARIABLE, "")
     if text and not text.isdecimal():
         raise UserError(SIZE_VARIABLE, f"{text!r} is no number of bytes", f"give a whole number, as {DEFAULT_BYTES}")
     return int(text or DEFAULT_BYTES)
 
 
-def _is_private(path: Path) -> bool:
-    """Whether it is there, the user's own, and nobody else's to write to."""
+def is_private(path: Path) -> bool:
+    """Whether it is there, the user's own, and nobody else's to write to. A pipe or a device is not: reading it might
+    never end."""
     try:
         status = path.stat()
     except OSError:
+        return False
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 

@@ -6,6 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from tunesmith.problems._files import read_regular
+from tunesmith.problems._keys import shown
 from tunesmith.records import Configuration, ProblemType, UserError
 
 from .description import Description, describe
@@ -26,7 +28,7 @@ def read_type(operation: str, path: Path, place: str) -> ProblemType:
     texts = {"Description": _text(path, place)}
 
     def read(part: str, file: str, place: str) -> str:
-        texts[part] = _text(path.parent / file, place)
+        texts[part] = _text(_below(path.parent, file, place), place)
         return texts[part]
 
     description = describe(path, texts["Description"], read)
@@ -94,14 +96,20 @@ def _digest(fields: Configuration) -> str:
 
 
 def _text(path: Path, place: str) -> str:
-    """With lines that end as Python reads them. A pipe is not opened: it might never end."""
+    """With lines that end as Python reads them."""
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no regular file")
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+        raw = read_regular(path, MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise OSError(f"it is longer than {MOST_BYTES >> 20} MiB")
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, ValueError) as error:
         raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
+
+
+def _below(folder: Path, file: str, place: str) -> Path:
+    """The path of a file that a description in this folder names. What lies elsewhere is not the kernel's: its text
+    would travel with the library logic."""
+    path = folder / file
+    if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
+        raise UserError(place, f"{shown(file)} does not lie under {folder}", "copy the file beside the description")
+    return path

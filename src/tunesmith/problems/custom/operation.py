@@ -25,6 +25,7 @@ class CustomOperation(Operation):
     """
 
     name = "Custom"
+    runs_users_code = True
 
     def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
         for name in fields:

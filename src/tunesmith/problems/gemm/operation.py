@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.problems._base import Array, Expected, Operation, strided, traffic
+from tunesmith.problems._base import Array, Expected, Operation, refuse_other, strided, traffic
 from tunesmith.problems._keys import shown, unknown_key
 from tunesmith.problems._mistakes import Mistakes
 from tunesmith.problems.lists import ListedProblem
@@ -63,6 +63,9 @@ class GemmOperation(Operation):
         except GemmTypeError as error:
             remedy = f"leave {error.key} out, or see ProblemType in docs/tuning-file.md for what goes together"
             raise UserError(place(error.key), str(error), remedy) from None
+
+    def validate(self, problem_type: ProblemType) -> None:
+        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
         scalars = {}

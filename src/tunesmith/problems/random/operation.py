@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problems._base import Array, Expected, Operation
+from tunesmith.problems._base import Array, Expected, Operation, refuse_other
 from tunesmith.problems._keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
@@ -109,6 +109,9 @@ class RandomOperation(Operation):
             remedy = "leave it out, or give quasi" if is_quasi else "give default or dynamic"
             raise UserError(place("Ordering"), f"{generator} has no ordering {ordering}", remedy)
         return random_type(generator, distribution, value_type, dynamic=ordering == "dynamic")
+
+    def validate(self, problem_type: ProblemType) -> None:
+        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
         chosen = _checked(fields, place)

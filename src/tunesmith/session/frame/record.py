@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 import tunesmith
 from tunesmith.bench import Drift
 from tunesmith.logic import Logic
+from tunesmith.problems import bytes_of
 from tunesmith.records import Target, UserError
 from tunesmith.store import RunEnd, RunStart, RunState, Store
 
@@ -78,7 +79,7 @@ def _start(target: Target, file: Path | None) -> RunStart:
     return RunStart(
         command=tuple(sys.argv),
         tuning_file=str(file.resolve()) if file else "",
-        tuning_file_sha256=hashlib.sha256(file.read_bytes()).hexdigest() if file else "",
+        tuning_file_sha256=hashlib.sha256(bytes_of(file, "YAML")).hexdigest() if file else "",
         device=target.name,
         driver=target.driver,
         selector=target.selector,

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tunesmith.problems import MOST_MADE_BYTES, beginning_of, bytes_of
 from tunesmith.records import UserError
 
 
@@ -25,7 +26,7 @@ class MadeFiles:
         """
         wanted = text.encode("utf-8", "backslashreplace")
         try:
-            there = path.read_bytes() if path.exists() else b""
+            there = bytes_of(path, "generated", MOST_MADE_BYTES) if path.exists() else b""
             if there and not there.startswith(mark.encode()):
                 what = "is there already and was not generated"
                 raise UserError(str(path), what, "give another place, or move it away")
@@ -57,5 +58,4 @@ def _replace(path: Path, text: bytes) -> None:
 
 
 def _begins_with(path: Path, mark: str) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(mark.encode())) == mark.encode()
+    return path.is_file() and beginning_of(path, "generated", len(mark.encode())) == mark.encode()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.bench import Policy
+from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Final, Phases, StepForecast, TuningFile, forecast
 from tunesmith.protocol import Forecast as StepsForecast
 from tunesmith.records import Problem, Target
@@ -54,10 +55,29 @@ class Forecast:
         return all(group.forecast.is_possible for group in self.groups)
 
 
-def plan(path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool = True) -> Forecast:
-    """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds."""
+def plan(
+    path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool | None = None
+) -> Forecast:
+    """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds.
+
+    Without a word about it, that is done for our own kernels only: a kernel of the user's and its reference are
+    programs, which someone who only looks at a file need not mean to run.
+    """
     file, target = ready(path, max_size, device)
-    return Forecast(target, file.notes, tuple(_group(file, phases, target, calibrate) for phases in file.groups))
+    users = {phases.problem_type.name: None for phases in file.groups if _runs_users_code(phases)}
+    notes = [] if calibrate is not None else [_NOT_CALIBRATED.format(name) for name in users]
+    groups = (
+        _group(file, phases, target, not _runs_users_code(phases) if calibrate is None else calibrate)
+        for phases in file.groups
+    )
+    return Forecast(target, (*file.notes, *notes), tuple(groups))
+
+
+_NOT_CALIBRATED = "{}: no minutes are forecast, since that would run the kernel and its reference; --calibrate does it"
+
+
+def _runs_users_code(phases: Phases) -> bool:
+    return OPERATIONS[phases.problem_type.operation].runs_users_code
 
 
 def _group(file: TuningFile, phases: Phases, target: Target, is_calibrated: bool) -> GroupForecast:

@@ -16,6 +16,9 @@ from .tiling import Kind, Tiling, blocks
 
 REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
+WORDS_MAX = 2_048
+"""Of 32 bits, where memory takes what registers do not hold: the loops over them are unrolled, and beyond it compilers
+take minutes (PoCL 3.1 on a busy CPU: 10 s for 1,024 sums, 28 s for 4,096, 2026-11-22)."""
 MOST_BLOCKS = 2**31 - 1
 
 
@@ -40,8 +43,11 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> 
             detail = f"{width.extent} are {width.what}, which vectors of {width.asked} do not fill"
             yield Rejection("vector size", f"{detail}: it would be the program with vectors of {width.used}")
     yield from too_much_local(algorithm.local_bytes(tiling, kind), "for stages of A and B", target)
-    if target.kind == "GPU" and (words := algorithm.registers(tiling, kind)) > REGISTERS_MAX:
+    words = algorithm.registers(tiling, kind)
+    if target.kind == "GPU" and words > REGISTERS_MAX:
         yield Rejection("registers", f"about {words} for sums and operands, a work-item has {REGISTERS_MAX}")
+    elif words > WORDS_MAX:
+        yield Rejection("unrolled code", f"about {words} numbers of a work-item, at most {WORDS_MAX}")
 
 
 def wrong_depth(tiling: Tiling, kind: Kind) -> Rejection | None:
