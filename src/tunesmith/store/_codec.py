@@ -23,7 +23,7 @@ from tunesmith.records import (
     Target,
 )
 
-from ._entry import Entry
+from ._entry import AGAIN, Entry
 from ._schema import COSTS
 
 _ESTIMATE = tuple(field.name for field in fields(Estimate))
@@ -129,7 +129,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
     """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
     return Entry(
         key=row["key"],
-        round=row["round"],
+        round=row["round"].rstrip(AGAIN),
         identity=row["identity"],
         solution=solution_from_json(row["solution"]),
         problem=Problem.from_json(row["problem"]),

@@ -11,14 +11,16 @@ from itertools import chain
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race, over_rounds
 from tunesmith.bench.faults import reached
+from tunesmith.bench.machine import blame
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
-from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem
+from tunesmith.records import Configuration, Cost, Measurement, Problem
 from tunesmith.store import FULL, RACE, RECHECK, Entry, Renewed, Store, confirm_round, measurement_key
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
 from .oracle import ConfigurationOracle
+from .reuse import Counting, failed
 
 
 class OutOfBudgetError(Exception):
@@ -27,13 +29,14 @@ class OutOfBudgetError(Exception):
 
 @dataclass
 class Ledger:
-    """What a run did: measurements newly made and found again, what the new ones cost, and by a cell's key what was
-    tried and did not run right."""
+    """What a run did: measurements newly made and found again, what the new ones cost, by a cell's key what was tried
+    and did not run right, and what could not be measured because of the machine."""
 
     measured: int = 0
     reused: int = 0
     cost: Cost = field(default_factory=Cost)
     failures: dict[str, str] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)
 
     def add(self, cost: Cost) -> None:
         self.measured += 1
@@ -44,8 +47,9 @@ class Ledger:
 class RecordedMeasure:
     """Measures configurations of one problem type, each cell at most once in the life of a store.
 
-    What was committed is never measured again, so a run that was killed goes on where it stood and, since the protocol
-    is a function of the measurements, comes to the same winners.
+    What was committed and counts (`Counting`) is never measured again, so a run that was killed goes on where it stood
+    and, since the protocol is a function of the measurements, comes to the same winners. What the machine let fail is
+    known in this run alone: it is not committed, so that the next one measures it.
     """
 
     def __init__(
@@ -57,13 +61,17 @@ class RecordedMeasure:
         ledger: Ledger,
         observe: events.Observer = events.nobody,
         deadline: float | None = None,
+        counting: Counting | None = None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
+        self.counting = counting or Counting()
         self.purpose = ""
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
+        self._replaced: set[tuple[str, str]] = set()
+        self._unstored: dict[str, dict[str, Measurement]] = {}
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
         """Every cell once; see `protocol.Measure`."""
@@ -80,7 +88,9 @@ class RecordedMeasure:
             self._run(self._races(grouped, known), RACE if racing else FULL, racing)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
-            self.key(cell): f"{m.outcome.value}: {m.reason}" for cell, m in known.items() if failed(m.outcome)
+            self.key(cell): f"{m.outcome.value}: {m.reason}"
+            for cell, m in known.items()
+            if failed(m.outcome) and not blame(m)
         }
         return Table({cell: m.estimate for cell, m in known.items() if m.ok and m.estimate})
 
@@ -167,7 +177,10 @@ class RecordedMeasure:
         missing = {key: cell for cell in cells if (key := self.key(cell)) not in self._remembered}
         if missing:
             self._carry_over(missing.values())
-            self._remembered |= self.store.rounds(missing)
+            for key, rounds in self.store.rounds(missing).items():
+                standing = {name: made for name, made in rounds.items() if self.counting.counts(key, name, made)}
+                self._replaced |= {(key, name) for name in rounds.keys() - standing.keys()}
+                self._remembered[key] = standing | self._unstored.get(key, {})
 
     def _carry_over(self, cells: Iterable[Cell]) -> None:
         """Bring what earlier versions measured of these cells under the keys of today."""
@@ -233,13 +246,16 @@ class RecordedMeasure:
         round_ = confirm_round(by_key)
         self._recall(cells)
         ordered = list(by_key.values())
-        known = sum(round_ in self.rounds(cell) for cell in ordered)
+        found = [self.key(cell) for cell in ordered if round_ in self.rounds(cell)]
+        known = len(found)
         self._begin(len(ordered), known)
         reached("confirming")
         if known == len(ordered):
             self.ledger.reused += known
         else:
             self._check_budget()
+            # Samples of one block belong together, so all of them are taken again where any is missing.
+            self._replaced |= {(key, round_) for key in found}
             measured = self.bench.interleave([self._job(cell) for cell in ordered])
             self._commit(list(zip(ordered, measured, strict=True)), round_)
         return {cell: self.rounds(cell)[round_] for cell in cells}
@@ -248,6 +264,15 @@ class RecordedMeasure:
         return Job(self.key(cell), self.oracle.launched(*cell), cell[1])
 
     def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
+        for cell, measurement in done:
+            if reason := blame(measurement):
+                self.ledger.unmeasured[self.key(cell)] = f"{measurement.outcome.value}: {reason}"
+                # A second result that the machine made takes nothing from the first.
+                if not round_.endswith(RECHECK):
+                    self._unstored.setdefault(self.key(cell), {})[round_] = measurement
+            else:
+                self.ledger.unmeasured.pop(self.key(cell), None)
+        stored = [(cell, measurement) for cell, measurement in done if not blame(measurement)]
         entries = [
             Entry(
                 key=self.key(cell),
@@ -259,13 +284,16 @@ class RecordedMeasure:
                 toolchain=self.toolchain(cell[0]),
                 measurement=measurement,
             )
-            for cell, measurement in done
+            for cell, measurement in stored
         ]
         reached("committing")
-        self.store.commit(entries)
-        for entry in entries:
+        made = {(entry.key, round_) for entry in entries}
+        base = round_.removesuffix(RECHECK)
+        self.store.commit(entries, {(key, round_) for key, _ in made if {(key, round_), (key, base)} & self._replaced})
+        self.counting.made |= made
+        for cell, _ in done:
             # The store has the last word: another run may have written the same before.
-            self._remembered.pop(entry.key, None)
+            self._remembered.pop(self.key(cell), None)
         reached("committing")
         for (config, problem), measurement in done:
             self.ledger.add(measurement.cost)
@@ -303,8 +331,3 @@ def _fastest(known: Iterable[tuple[Problem, Measurement]]) -> dict[Problem, floa
         if measurement.ok and measurement.estimate:
             best[problem] = min(best.get(problem, math.inf), measurement.estimate.high)
     return best
-
-
-def failed(outcome: Outcome) -> bool:
-    """It was tried and did not run right: something for a person to look at."""
-    return outcome not in (Outcome.OK, Outcome.REJECTED)

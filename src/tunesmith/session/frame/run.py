@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from .measure import OutOfBudgetError, RecordedMeasure
 from .oracle import ConfigurationOracle
 from .outputs import CACHE, LOGIC, STORE, Output
 from .record import Outcome, recorded
+from .reuse import Counting, Reuse
 
 IN_MEMORY = Path(":memory:")
 """SQLite's name for a database that is gone when it is closed."""
@@ -70,12 +72,17 @@ PlanT = TypeVar("PlanT", bound=Plan)
 
 
 def carry_out(
-    plan: PlanT, folder: Path, *, budget_minutes: float | None = None, observe: events.Observer = events.nobody
+    plan: PlanT,
+    folder: Path,
+    *,
+    budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
+    observe: events.Observer = events.nobody,
 ) -> Outcome[PlanT]:
     """Carry out a plan; everything goes into `folder`, and the same call goes on with a run that was stopped.
 
-    `budget_minutes` end the run when they are spent. Raises UserError and KeyboardInterrupt, after what was decided is
-    written.
+    `budget_minutes` end the run when they are spent; `reuse` says what counts of what the folder's store has. Raises
+    UserError and KeyboardInterrupt, after what was decided is written.
     """
     outcome = Outcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
@@ -84,8 +91,10 @@ def carry_out(
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
     place = folder / STORE if plan.measures else IN_MEMORY
-    with Store.open(place) as store, recorded(outcome, store, plan.file) as number, ExitStack() as opened:
-        run = Run(outcome, store, number, events.Batches(watched), deadline, opened)
+    with Store.open(place) as store, ExitStack() as opened:
+        counting = Counting.of(store, reuse)
+        number = opened.enter_context(recorded(outcome, store, plan.file, reuse is Reuse.NONE))
+        run = Run(outcome, store, number, events.Batches(watched), deadline, opened, counting)
         try:
             try:
                 plan.carry_out(run)
@@ -114,6 +123,7 @@ class Run:
     observe: events.Batches
     deadline: float | None
     opened: ExitStack
+    counting: Counting = field(default_factory=Counting)
     _benches: dict[Target, Bench] = field(default_factory=dict)
     _measures: dict[tuple[ProblemType, Target], RecordedMeasure] = field(default_factory=dict)
     _write_from: float = 0.0
@@ -135,6 +145,7 @@ class Run:
                 self.outcome.ledger,
                 self.observe,
                 self.deadline,
+                self.counting,
             )
         return self._measures[kind, where]
 
@@ -199,6 +210,9 @@ class Run:
             yield f"the results are unfinished: {self.plan.unfinished}"
         if (drift := self.anchor.worst) and drift.alarm:
             yield f"the anchor drifted to {drift.ratio:.2f} of its first time during the run"
+        if unmeasured := Counter(self.outcome.ledger.unmeasured.values()):
+            reasons = ", ".join(f"{why} ({count})" for why, count in unmeasured.most_common())
+            yield f"some could not be measured because of this machine: {reasons}; the same command measures them"
         if failed := self.outcome.failed:
             reasons = ", ".join(f"{why} ({count})" for why, count in failed.most_common())
             yield f"some did not run right: {reasons}; `tunesmith show` on the folder gives examples"

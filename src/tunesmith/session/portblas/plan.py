@@ -17,6 +17,7 @@ from tunesmith.session.frame.logic import is_for, logic_output, measured, rows_o
 from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .rows import Tuned
@@ -33,16 +34,17 @@ def tune_portblas(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> Outcome[PortBlasPlan]:
     """Measure, choose, and write logic and header; everything goes into `folder`, and the same call goes on with a
-    stopped run.
+    stopped run. `reuse` says what of an earlier run counts.
 
     Raises UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
     """
     task.check()
     plan = PortBlasPlan(task, task.target(device))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
 class PortBlasPlan(Plan):

@@ -35,6 +35,7 @@ from tunesmith.search import Candidates, Growing, Mode, Told
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .task import BYTES, RandomTask, configuration_of, default_shape
@@ -61,17 +62,20 @@ def tune_random(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
 ) -> Outcome[RandomPlan]:
     """Measure launch shapes and choose; everything goes into `folder`, and the same call goes on with a stopped run.
 
-    `benchmark_out` is another place for the rows of the first size. Raises UserError for a task that means nothing,
-    KeyboardInterrupt after everything was put away.
+    `reuse` says what of an earlier run counts. `benchmark_out` is another place for the rows of the first size. Raises
+    UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
     """
     task.check()
     target = choose_device(device, languages=sorted({family.language for family in families("Random")}))
-    return carry_out(RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, observe=observe)
+    return carry_out(
+        RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe
+    )
 
 
 class RandomPlan(Plan):

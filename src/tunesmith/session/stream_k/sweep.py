@@ -17,6 +17,7 @@ from tunesmith.records import Estimate, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .calibrate import POLICY as CALIBRATING
@@ -65,16 +66,17 @@ def sweep_stream_k(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
 ) -> Outcome[SweepPlan]:
     """Measure, compare, and write a table into `folder`; the same call goes on with a stopped run.
 
-    `draw` makes the picture (SVG) that is written beside the table. Raises UserError for a task that means nothing and
-    files that are none, KeyboardInterrupt after everything was put away.
+    `reuse` says what of an earlier run counts. `draw` makes the picture (SVG) that is written beside the table. Raises
+    UserError for a task that means nothing and files that are none, KeyboardInterrupt after everything was put away.
     """
     plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Said(sentence)))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
 class SweepPlan(Plan):

@@ -12,8 +12,9 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
 from tunesmith.protocol import Fork, Phases, Step, StepResult
 from tunesmith.records import Configuration, Outcome, Problem, value_text
-from tunesmith.session.frame.measure import RecordedMeasure, failed
+from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.outputs import TABLES, Output
+from tunesmith.session.frame.reuse import failed
 from tunesmith.store import StepRecord, Winner
 
 
