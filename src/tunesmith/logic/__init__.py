@@ -2,7 +2,7 @@
 
 from ._document import Document, Named, Origin, Regret, Row
 from ._files import logic_files, write_atomically
-from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, read_csv, write_csv
+from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, details_of, read_csv, sizes_of, write_csv
 from ._units import Unit
 from ._write import dump, write_logic
 from .select import Choice, Logic, Rule
@@ -21,9 +21,11 @@ __all__ = [
     "Rule",
     "Sheet",
     "Unit",
+    "details_of",
     "dump",
     "logic_files",
     "read_csv",
+    "sizes_of",
     "write_atomically",
     "write_csv",
     "write_logic",

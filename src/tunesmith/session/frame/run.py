@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from tunesmith.bench import Bench, Policy
 from tunesmith.bench.faults import reached
 from tunesmith.models.stream_k_open import OpenGrids
-from tunesmith.records import ProblemType, Target, UserError
+from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
 
 from . import events
 from .drift import Anchor
+from .earlier import Where
 from .health import HealthWatch
 from .logic_check import watch
 from .measure import OutOfBudgetError, RecordedMeasure
@@ -127,6 +128,11 @@ class Run:
     _benches: dict[Target, Bench] = field(default_factory=dict)
     _measures: dict[tuple[ProblemType, Target], RecordedMeasure] = field(default_factory=dict)
     _write_from: float = 0.0
+    found: dict[Path, Mapping[Where, Solution]] = field(default_factory=dict)
+    """What the logic files of the folder had when the run began, by path within it."""
+    notes: dict[Path, str] = field(default_factory=dict)
+    """What is said of files in the end."""
+    _complaints: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plan: Plan = self.outcome.plan
@@ -158,6 +164,10 @@ class Run:
 
     def say(self, sentence: str) -> None:
         self.observe(events.Said(sentence))
+
+    def complain(self, sentence: str) -> None:
+        """Something for a person to look at in the end, once."""
+        self._complaints[sentence] = None
 
     @contextmanager
     def batch(self, purpose: str, cells: int) -> Iterator[None]:
@@ -196,6 +206,8 @@ class Run:
     def close(self) -> None:
         """Nothing more will be decided: write it, then look whether the machine has changed, and launch the logic."""
         self.write_decided()
+        for note in filter(None, self.notes.values()):
+            self.say(note)
         for measure in self._measures.values():
             measure.deadline = None  # the budget was for deciding
         reached("closing")
@@ -204,6 +216,7 @@ class Run:
 
     def remarks(self) -> Iterator[str]:
         """What is to be said of every run."""
+        yield from self._complaints
         if self.plan.unfinished and not self.outcome.written:
             yield "nothing is decided yet, so no results are written"
         elif self.plan.unfinished:

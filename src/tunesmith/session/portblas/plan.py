@@ -9,11 +9,12 @@ from pathlib import Path
 import tunesmith
 from tunesmith.formats.portblas_backend import Size, header
 from tunesmith.formats.portblas_results import combination_of
-from tunesmith.logic import FinalTable, Logic, logic_files, write_atomically
+from tunesmith.logic import Document, FinalTable, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
-from tunesmith.session.frame.logic import is_for, logic_output, measured, rows_of
+from tunesmith.session.frame.earlier import readable, rows_of
+from tunesmith.session.frame.logic import logic_output, measured
 from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import Outcome
@@ -96,11 +97,10 @@ class PortBlasPlan(Plan):
             text = f"{one.listing(self.target.name)}\n"
             path = Path(RESULTS) / f"{one.problem.type.name}_{one.problem}.txt"
             yield Output(path, partial(write_atomically, text=text))
-        folder = run.outcome.folder / LOGIC
-        logics = [Logic.load(path) for path in logic_files(folder)] if folder.is_dir() else []
-        here = [logic for logic in logics if is_for(logic.document, self.target)]
-        tables = [measured(run, logic.document.problem_type, left_out) for logic in here]
-        if sizes := [size for logic, table in zip(here, tables, strict=True) for size in _sizes(logic, table)]:
+        every = readable(run.outcome.folder / LOGIC, run.complain)
+        here = [document for document in every if document.origin.is_of(self.target)]
+        tables = [measured(run, document.problem_type, left_out) for document in here]
+        if sizes := [size for document, table in zip(here, tables, strict=True) for size in _sizes(document, table)]:
             text = header(sizes, self.target.name, tunesmith.__version__)
             yield Output(Path(HEADER), partial(write_atomically, text=text))
 
@@ -110,9 +110,9 @@ class PortBlasPlan(Plan):
                 yield f"{one.name}: nothing ran"
 
 
-def _sizes(logic: Logic, table: FinalTable) -> Iterator[Size]:
+def _sizes(document: Document, table: FinalTable) -> Iterator[Size]:
     """For each size its winner, or the fastest of portBLAS's kernels where another family won."""
-    kind, chosen = logic.document.problem_type, rows_of(logic.document)
+    kind, chosen = document.problem_type, rows_of(document)
     ours = [solution for solution in table.solutions if combination_of(solution.configuration)]
     for problem, flops in table:
         times = {solution: time for solution in ours if (time := table.time(problem, solution))}

@@ -104,7 +104,7 @@ class TuningPlan(Plan):
         by_type: dict[ProblemType, list[tuple[Group, FinalTable]]] = defaultdict(list)
         for group, table in tables:
             assert group.last is not None
-            yield table_output(group.phases, group.last, table)
+            yield table_output(run, group.phases, group.last, table)
             if group.decisions:
                 by_type[group.phases.problem_type].append((group, table))
         for kind, decided in by_type.items():
@@ -150,7 +150,7 @@ class _Steps:
         self._number += 1
         self.group.last = result if self._number == len(phases.steps) else None
         if result.trials and self.group.last is None:
-            self.run.write(table_output(phases, result, table_of(result, measure)))
+            self.run.write(table_output(self.run, phases, result, table_of(result, measure)))
         self.run.record_step(step_record(phases, self._number, result, measure, seconds))
         self.run.observe(events.StepEnded(result, seconds))
         self.run.anchor.ran(measure, result.table.cells)
