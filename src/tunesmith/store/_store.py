@@ -154,6 +154,13 @@ class Store:
                     entry = _codec.entry_of(row)
                 yield entry
 
+    def problems(self, problem_type: str) -> list[Problem]:
+        """Every problem of a type by this name that anything was measured of."""
+        its = select(measurements.c.problem).where(measurements.c.problem_type == problem_type)
+        rows = self._rows(select(documents.c.text).where(documents.c.digest.in_(its)).order_by(documents.c.digest))
+        with self._database.decoding():
+            return [Problem.from_json(row["text"]) for row in rows]
+
     def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, Entry]:
         """The entry with the smallest median for each problem that anything ran on, over all devices in the store."""
         filters = [*_filters(problem_type, round_prefix, (Outcome.OK,)), measurements.c.seconds.is_not(None)]

@@ -71,6 +71,7 @@ class RecordedMeasure:
         self._keys: dict[Cell, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
         self._replaced: set[tuple[str, str]] = set()
+        self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
@@ -187,10 +188,18 @@ class RecordedMeasure:
         renewed = {
             self._key(cell, former): Renewed(self.key(cell), self.oracle.launched(*cell), cell[1])
             for cell in cells
-            for former in self._operation.former(cell[1])
+            for former in self._former(cell[1])
         }
         if renewed:
             self.store.carry_over(renewed)
+
+    def _former(self, problem: Problem) -> Iterator[Problem]:
+        """A problem in the forms that an earlier version may have stored it in."""
+        for former in self._operation.former(problem):
+            yield former
+            if self._stored is None:
+                self._stored = self.store.problems(problem.type.name)
+            yield from (stored for stored in self._stored if self._operation.was_moved(former, stored))
 
     def _with_rounds(self, cell: Cell, first: Measurement, rounds: int) -> Measurement:
         later = (self.rounds(cell).get(round_) for round_ in _repetitions(rounds))
@@ -289,7 +298,8 @@ class RecordedMeasure:
         reached("committing")
         made = {(entry.key, round_) for entry in entries}
         base = round_.removesuffix(RECHECK)
-        self.store.commit(entries, {(key, round_) for key, _ in made if {(key, round_), (key, base)} & self._replaced})
+        replacing = {(key, round_) for key, _ in made if {(key, round_), (key, base)} & self._replaced}
+        self.store.commit(entries, **({"replacing": replacing} if replacing else {}))
         self.counting.made |= made
         for cell, _ in done:
             # The store has the last word: another run may have written the same before.
