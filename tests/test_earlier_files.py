@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
+from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, fake
 from portblas_fakes import tune as tune_like_portblas
+from tunesmith.bench import Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic, Origin, read_csv
 from tunesmith.session import events, tune
-from tunesmith.session.frame.earlier import keep_aside
+from tunesmith.session.frame.earlier import keep_aside, write_table
+from tunesmith.session.random import plan as random_plan
+from tunesmith.session.random.task import RandomTask
+from tunesmith.session.stream_k import sweep
+from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.store import RunState
 from tuning_runs import fake_file
 
@@ -35,6 +41,7 @@ BenchmarkProblems:
 """
 OTHERS = SIZES.replace("[32, 32, 32]", "[48, 32, 16]").replace("[256, 96, 64]", "[96, 256, 64]")
 LOGIC, FINAL = "logic/Cij_Aik_Bjk_SB.yaml", "tables/Cij_Aik_Bjk_SB_00/02_Final.csv"
+QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
 PAIR = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)))
 
 
@@ -178,6 +185,48 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
     taken.write_text("old")
     assert keep_aside(path).name == "a.yaml.earlier-2"
     assert (taken.read_text(), path.exists()) == ("old", False)
+
+
+def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path: Path) -> None:
+    path, said = tmp_path / "table.csv", list[str]()
+
+    def write(own: list[str], text: str) -> None:
+        write_table(own, lambda found: [str(int(word)) for word in found.split()], said.append, path, text)
+
+    write(["1", "2"], "1")
+    write(["1", "2"], "1 2")
+    assert said == []
+    write(["2", "3"], "2 3")
+    kept = tmp_path / "table.csv.earlier-1"
+    assert (kept.read_text(), path.read_text()) == ("1 2", "2 3")
+    assert said == [f"{path} has 1, which this run does not have; it is kept as {kept.name}"]
+    path.write_text("damaged")
+    write(["2", "3"], "2 3")
+    assert (tmp_path / "table.csv.earlier-2").read_text() == "damaged"
+    assert "cannot be read (ValueError" in said[-1]
+
+
+@pytest.mark.opencl
+def test_rows_of_other_generators_and_products_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_plan.RandomPlan, "policy", QUICK)
+    monkeypatch.setattr(sweep.SweepPlan, "policy", QUICK)
+    opencl_device()
+    shapes = {"blocks": (64,), "grids": (2,), "min_threads": 1, "bytes": (1 << 16,), "grow": False}
+    for name in ("philox4_32_10", "threefry2_32_20", "threefry2_32_20"):
+        task = RandomTask((name,), ("uniform",), ("float",), **shapes)  # type: ignore[arg-type]
+        random_plan.tune_random(task, tmp_path / "random", device="OpenCL")
+    (kept,) = (tmp_path / "random").glob("*.earlier-*")
+    assert kept.name == "benchmark_65536.json.earlier-1"
+    assert "philox" in kept.read_text()
+    for size in (16, 48, 48):
+        (tmp_path / "list.csv").write_text(f"m,n,k,trans_b\n{size},16,24,T\n")
+        sweep.sweep_stream_k(
+            sweep.SweepTask(tmp_path / "list.csv", tile=TileFilter(16, 16, 8), grids=2),
+            tmp_path / "sweep",
+            device="OpenCL",
+        )
+    (kept,) = (tmp_path / "sweep").glob("*.earlier-*")
+    assert kept.read_text().splitlines()[1].startswith(",16,16,24,1,N,T,")
 
 
 @pytest.mark.parametrize("command", ["portblas", "tune"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import filecmp
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.logic import Document, Logic, logic_files
+from tunesmith.logic import Document, Logic, logic_files, write_atomically
 from tunesmith.records import ProblemType, Solution, Target, UserError
 
 Where = tuple[tuple[int, ...], tuple[int, ...]]
@@ -71,6 +71,22 @@ def keep_aside(path: Path) -> Path:
         remedy = "move it away, and run the same command again: it measures nothing anew"
         raise UserError(str(path), f"is in the way and cannot be renamed ({error.strerror})", remedy) from error
     raise AssertionError("numbers do not end")
+
+
+def write_table(
+    own: Collection[str], found: Callable[[str], Collection[str]], say: Callable[[str], None], path: Path, text: str
+) -> None:
+    """Write a table. One that lies there and has something beside this run's `own` is kept under another name; `found`
+    says what a table's text has, and may raise anything for what is none."""
+    if path.is_file():
+        try:
+            others = sorted(set(found(path.read_text(encoding="utf-8"))) - set(own))
+            what = f"has {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}" if others else ""
+        except Exception as error:  # whatever is wrong with the file, a run's results are worth more
+            what = f"cannot be read ({type(error).__name__}: {error})"
+        if what:
+            say(f"{path} {what}, which this run does not have; it is kept as {keep_aside(path).name}")
+    write_atomically(path, text)
 
 
 def _read(path: Path) -> Document | str:

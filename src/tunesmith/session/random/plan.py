@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
@@ -17,7 +18,6 @@ from tunesmith.devices import choose as choose_device
 from tunesmith.formats import google_benchmark
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.kernels import families
-from tunesmith.logic import write_atomically
 from tunesmith.logic.random_choice import Selection, choose
 from tunesmith.logic.random_table import FILE_NAME as TABLE
 from tunesmith.problems.random import Generator
@@ -33,6 +33,7 @@ from tunesmith.records import (
 )
 from tunesmith.search import Candidates, Growing, Mode, Told
 from tunesmith.session.frame import events
+from tunesmith.session.frame.earlier import write_table
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
 from tunesmith.session.frame.reuse import Reuse
@@ -129,7 +130,8 @@ class RandomPlan(Plan):
                 path = self._benchmark_out.absolute()
             of_size = [entry for entry in entries if _is_of(entry.bytes, size)]
             text = google_benchmark.write(of_size, _context(self.target, size))
-            yield Output(path, partial(write_atomically, text=text))
+            own = [generator.name for generator in self._problems]
+            yield Output(path, partial(write_table, own, _generators, run.say, text=text))
         yield Output(Path(TABLE), self._write_selection)
 
     def remarks(self) -> Iterator[str]:
@@ -214,6 +216,11 @@ def _row(one: Measured, target: Target) -> RandomRow:
 
 def _entry(one: Measured) -> google_benchmark.Entry:
     return google_benchmark.entry(one.problem, one.shape, one.measurement)
+
+
+def _generators(text: str) -> set[str]:
+    """Those that a file of google-benchmark has rows of."""
+    return {row.generator for row in google_benchmark.rows(json.loads(text), "").rows}
 
 
 def _is_of(written: int, asked: int) -> bool:
