@@ -43,7 +43,7 @@ EXPECTED = {
     "hang when timed": (Outcome.TIMEOUT, "timeout"),
     "break the next": (Outcome.CRASH, "broke the next"),
     "compile error": (Outcome.COMPILE_ERROR, "compile error"),
-    "compiler segfault": (Outcome.COMPILE_ERROR, "compiler crashed"),
+    "compiler segfault": (Outcome.COMPILE_ERROR, "compiler crashes"),
     "compiler hang": (Outcome.TIMEOUT, "compiler timed out"),
 }
 AT_FIRST_LAUNCH = {"hang": (Outcome.TIMEOUT, "compiler timed out")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import shutil
 import sqlite3
@@ -114,6 +115,33 @@ def test_rounds_of_a_key_are_apart(store: Store):
     store.commit([entry("a", "screen", timed(1.0)), entry("a", "confirm/7", timed(2.0))])
     assert found(store, ["a"], "confirm/7")["a"] == timed(2.0)
     assert found(store, ["a"], "confirm/8") == {}
+
+
+def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store):
+    """Whatever asks; the file keeps both, and a second replacement comes after the first."""
+    failed = Measurement(Outcome.COMPILE_ERROR, "compiler crashed")
+    store.commit([entry("k", "full", failed), entry("other", "full", failed, size=8)])
+    store.commit([entry("k", "full/recheck", Measurement(Outcome.CRASH, "SIGKILL"))])
+    for seconds in (0.5, 2.0):
+        assert store.commit([entry("k", "full", timed(seconds))], replacing={("k", "full")}) == 1
+        assert store.rounds(["k", "other"]) == {"k": {"full": timed(seconds)}, "other": {"full": failed}}
+        assert [(one.key, one.round, one.measurement) for one in store.entries(round_prefix="full")] == [
+            ("other", "full", failed),
+            ("k", "full", timed(seconds)),
+        ]
+        assert [one.measurement for one in store.best().values()] == [timed(seconds)]
+        assert [(one.reason, one.count) for one in store.failures()] == [("compiler crashed", 1)]
+    assert store.commit([entry("k", "full", timed(1.0)), entry("new", "full", timed(1.0))], replacing={("x", "y")}) == 1
+    assert store.rounds(["k"]) == {"k": {"full": timed(2.0)}}
+    store.commit([entry("k", "full/recheck", Measurement(Outcome.CRASH, "SIGSEGV"))], replacing={("k", "full/recheck")})
+    assert set(store.rounds(["k"])["k"]) == {"full", "full/recheck"}
+
+
+def test_a_store_of_an_earlier_version_tells_its_runs(store: Store):
+    """Whose record does not say whether it measured everything again."""
+    made = json.loads(START.to_json())
+    del made["remeasures"]
+    assert RunStart.from_json(json.dumps(made)) == START
 
 
 def test_asking_takes_more_keys_than_a_query_may_have(store: Store):

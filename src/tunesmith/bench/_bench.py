@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tunesmith.devices import environment
-from tunesmith.records import Measurement, Module, Target
+from tunesmith.records import Measurement, Module, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
 from ._compilers import Compilation, Compilers
@@ -33,16 +34,22 @@ class Bench:
     def __init__(
         self, target: Target, policy: Policy, cache_dir: Path, observe: Callable[[Event], None] = lambda event: None
     ) -> None:
-        cache_dir.mkdir(parents=True, exist_ok=True)
-        self._spawner = Spawner(environment(cache_dir))
+        try:
+            cache_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(str(cache_dir), f"cannot be made ({error.strerror})", "make its folder writable") from None
+        variables = environment(cache_dir)
+        self._spawner = Spawner(variables)
         workers = Workers(self._spawner, target, policy, observe)
         compilers = Compilers(self._spawner, target, policy, observe, BinaryCache(cache_dir, target))
-        self._shop = Shop(target, workers, compilers, observe)
+        folders = (cache_dir, Path(variables["POCL_CACHE_DIR"]), Path(tempfile.gettempdir()))
+        self._shop = Shop(target, workers, compilers, observe, folders)
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
         """Compile modules, each once, without opening the device, which need not be there; as they are finished.
 
-        What can be kept is in `cache_dir` then, where a bench for a device of the same architecture finds it.
+        What can be kept is in `cache_dir` then, where a bench for a device of the same architecture finds it. Raises
+        UserError when compilers cannot write.
         """
         compilers = self._shop.compilers
         waiting = {module.digest(): module for module in modules}
@@ -52,6 +59,8 @@ class Bench:
             finished = [made for one in waiting.items() if (made := compilers.compilation(*one))]
             for made in finished:
                 del waiting[made.module.digest()]
+                if isinstance(made.made, Measurement):
+                    self._shop.look_at_the_machine(made.made)
             yield from finished
             if waiting and not finished:
                 wait_until(compilers.connections, compilers.deadline)
@@ -60,7 +69,7 @@ class Bench:
         """Measure every job once; results come as they are made, not always in the order of the jobs.
 
         A good result is handed out when the job after it has its own, or at the end. Raises UserError when the device
-        cannot be opened.
+        cannot be opened, and when compilers cannot write.
         """
         return Run(self._shop, batch).results()
 
@@ -93,6 +102,8 @@ class Bench:
                 guilty = {suspect: trials[suspect].outcome(answer, answer.index, began)}
             results |= guilty
             trials = {index: trial for index, trial in trials.items() if index not in guilty}
+        for result in results.values():
+            self._shop.look_at_the_machine(result)
         return [results[index] for index in range(len(jobs))]
 
     def close(self) -> None:

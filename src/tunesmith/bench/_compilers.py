@@ -16,11 +16,13 @@ from ._details import JobDetails
 from ._events import Compiled, Event
 from ._job import Policy, launch_outcome
 from ._messages import Built, Probe, Ready, Start
-from ._process import Child, Spawner
+from ._process import UNWATCHED_SECONDS, Child, Spawner
+from .machine import COMPILER_KILLED, COMPILER_WAITED, killed
 
 _DYING_SECONDS = 5.0
 _STARTING_SECONDS = 120.0
-CRASHED, TIMED_OUT = "compiler crashed", "compiler timed out"
+CRASHED, TIMED_OUT = "compiler crashes", "compiler timed out"
+"""Reasons. Earlier versions wrote "compiler crashed" whatever the machine had done, so that word is not used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Compilers:
             allowed = self._policy.compile_timeout_seconds if seat.started else _STARTING_SECONDS
             seat.task, seat.deadline = self._queue.popleft(), time.monotonic() + allowed
             seat.child.send(seat.task.request)
+            seat.child.watch()
 
     def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
         """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
@@ -182,9 +185,14 @@ class Compilers:
                 self._finished(seat, task, message)
             else:
                 self._died(seat, task, self._leave(seat, _DYING_SECONDS))
-        elif time.monotonic() > seat.deadline:
+        elif (late := time.monotonic() - seat.deadline) > 0:
+            seconds = self._policy.compile_timeout_seconds
+            if late > UNWATCHED_SECONDS:
+                seat.deadline = time.monotonic() + seconds
+                return
+            waited = seat.child.kept_waiting(seconds)
             self._leave(seat)
-            self._died(seat, task, "")
+            self._died(seat, task, "", waited)
 
     def _finished(self, seat: _Seat, task: _Task, built: Built) -> None:
         seat.task, seat.served = None, seat.served + 1
@@ -197,7 +205,7 @@ class Compilers:
             self._kept.keep(task.request, built.binary)
         self._settle(task, built, Outcome.COMPILE_ERROR)
 
-    def _died(self, seat: _Seat, task: _Task, cause: str) -> None:
+    def _died(self, seat: _Seat, task: _Task, cause: str, waited: bool = False) -> None:
         """A crash is tried again in a fresh process, a silence only if the process had done something before."""
         task.tried += 1
         if task.tried == 1 and (cause or seat.served):
@@ -207,11 +215,13 @@ class Compilers:
         words = "\n".join(filter(None, [cause, seat.child.last_words()]))
         what = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
-            self._settle(task, Built(seconds, None, TIMED_OUT, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
+            reason = COMPILER_WAITED if waited else TIMED_OUT
+            self._settle(task, Built(seconds, None, reason, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
         elif isinstance(task.request, Probe):
             self._settle(task, Built(0.0, None, cause, f"at {what}\n{words}"), Outcome.CRASH)
         else:
-            self._settle(task, Built(0.0, None, CRASHED, words), Outcome.COMPILE_ERROR)
+            reason = COMPILER_KILLED if killed(cause) else CRASHED
+            self._settle(task, Built(0.0, None, reason, words), Outcome.COMPILE_ERROR)
 
     def _settle(self, task: _Task, built: Built, failed: Outcome) -> None:
         task.built, task.uncharged = built, built.seconds

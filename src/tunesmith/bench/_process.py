@@ -17,8 +17,16 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tunesmith.records import UserError
+
+from .machine import kept_waiting, waits
+
 _PR_SET_PDEATHSIG = 1
 _LAST_WORDS = 2000
+
+UNWATCHED_SECONDS = 5.0
+"""A deadline that is over for so long when it is looked at went by while this process was stopped, and its children
+may have been with it (a container that was paused): they get their time again."""
 
 
 class Spawner:
@@ -34,7 +42,12 @@ class Spawner:
         self._thread = ThreadPoolExecutor(1, "tunesmith-spawner")
 
     def start(self, module: str) -> Child:
-        return self._thread.submit(self._start, module).result()
+        """Start a module as a child. Raises UserError where the system lets no process start."""
+        try:
+            return self._thread.submit(self._start, module).result()
+        except OSError as error:
+            remedy = "free memory, files or room, and run the same command again: it goes on where it stopped"
+            raise UserError(module, f"the system starts no process ({error})", remedy) from error
 
     def _start(self, module: str) -> Child:
         ours, theirs = socket.socketpair()
@@ -65,6 +78,7 @@ class Child:
     def __init__(self, process: subprocess.Popen[bytes], connection: Connection, held: int, words: Any) -> None:
         self.connection = connection
         self._process, self._held, self._words = process, held, words
+        self._waits: dict[str, float] = {}
 
     @property
     def pid(self) -> int:
@@ -74,6 +88,14 @@ class Child:
         """Say something; a child that is dead already is noticed when its answer is awaited."""
         with suppress(OSError):
             self.connection.send(message)
+
+    def watch(self) -> None:
+        """From now on its time counts, for `kept_waiting`."""
+        self._waits = waits(self.pid)
+
+    def kept_waiting(self, seconds: float) -> bool:
+        """Whether others are to blame that it gave no answer for so many seconds; see `machine.kept_waiting`."""
+        return kept_waiting(self.pid, self._waits, seconds)
 
     def receive(self) -> object | None:
         """The next message; None when the child is gone."""

@@ -19,6 +19,7 @@ from ._messages import Done, Measure
 from ._shop import Shop, Trial
 from ._timing import race_above
 from ._workers import TIMEOUT, Death, Worker, wait_until
+from .machine import WAITED
 
 BROKE_THE_NEXT = "broke the next"
 """Reason of a candidate that ran, and after which another crashes that runs well alone."""
@@ -93,7 +94,9 @@ class Run:
 
     def _drain(self) -> Iterator[tuple[Job, Measurement]]:
         while self._finished:
-            yield self._finished.popleft()
+            job, measurement = self._finished.popleft()
+            self._shop.look_at_the_machine(measurement)
+            yield job, measurement
 
     def _request_builds(self) -> None:
         compilers, added = self._shop.compilers, 0
@@ -203,7 +206,7 @@ class Run:
         workers = self._shop.workers
         alone_already = workers.current().served == 1
         workers.lost(death, suspect.job.key)
-        if death.cause == TIMEOUT and alone_already:
+        if death.cause in (TIMEOUT, WAITED) and alone_already:
             return death
         again = self._ask(workers.fresh(), suspect)
         if self._held and isinstance(again, Done):

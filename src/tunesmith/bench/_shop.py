@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 from tunesmith.records import Binary, Cost, Measurement, Outcome, Rejection, Target
 
@@ -16,6 +17,7 @@ from ._events import Event
 from ._job import Job
 from ._messages import Candidate, Done, Interleave, Measure
 from ._workers import Death, Worker, Workers
+from .machine import look_for_room
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,14 @@ class Trial:
 
 @dataclass
 class Shop:
-    """What a bench keeps. `verified` holds the fingerprints of what was found right."""
+    """What a bench keeps. `folders` are those that its processes write to, `verified` holds the fingerprints of what
+    was found right."""
 
     target: Target
     workers: Workers
     compilers: Compilers
     observe: Callable[[Event], None]
+    folders: Sequence[Path] = ()
     verified: set[str] = field(default_factory=set)
 
     def trial(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> Trial | Measurement:
@@ -73,6 +77,11 @@ class Shop:
     def candidate(self, trial: Trial) -> Candidate:
         """What is sent: not verified again if this very candidate was found right by this bench."""
         return replace(trial.candidate, verify=trial.fingerprint not in self.verified)
+
+    def look_at_the_machine(self, measurement: Measurement) -> None:
+        """Before a failure is handed out: raises UserError where everything fails because nothing can be written."""
+        if measurement.outcome not in (Outcome.OK, Outcome.REJECTED, Outcome.WRONG_RESULT):
+            look_for_room(self.folders)
 
     def ask(self, worker: Worker, request: Measure | Interleave, jobs: Sequence[Job]) -> Done | Death:
         """Wait for the answer; a worker that died is given up."""

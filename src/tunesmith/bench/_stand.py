@@ -27,6 +27,7 @@ from ._timing import Take, Timed, interleave, time_plan
 from ._traces import Wrong
 from ._verify import Verifier
 from .faults import reached
+from .machine import MACHINE_FAILED
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
 """Seconds: some hundred times the resolution of the events of the two kinds."""
@@ -226,5 +227,7 @@ def _recording(ledger: Callable[[], _Ledger]) -> Iterator[None]:
         ledger().failure, ledger().poisoned = (error.reason, error.detail), error.poisoned
     except MemoryError as error:
         ledger().failure = (OUT_OF_MEMORY, f"on the host: {error}")
+    except OSError as error:
+        ledger().failure = (MACHINE_FAILED, f"{type(error).__name__}: {error}")
     except Exception:
         ledger().failure = ("unexpected exception", traceback.format_exc(limit=-3).strip())

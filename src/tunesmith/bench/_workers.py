@@ -13,7 +13,8 @@ from tunesmith.records import Outcome, Target, UserError
 from ._events import Event, WorkerLost
 from ._job import Policy
 from ._messages import At, Done, Interleave, Measure, Start
-from ._process import Child, Spawner
+from ._process import UNWATCHED_SECONDS, Child, Spawner
+from .machine import WAITED
 
 _OPENING_SECONDS = 120.0
 _PREPARING_FACTOR = 10.0
@@ -37,7 +38,7 @@ class Death:
 
     @property
     def outcome(self) -> Outcome:
-        return Outcome.TIMEOUT if self.cause == TIMEOUT else Outcome.CRASH
+        return Outcome.TIMEOUT if self.cause in (TIMEOUT, WAITED) else Outcome.CRASH
 
 
 def wait_until(connections: Sequence[Connection], deadline: float) -> None:
@@ -81,9 +82,13 @@ class Worker:
                     return Death(failure.reason, self._at.stage, poisoned, failure.detail, message)
                 case _:
                     return self._dead(self._child.end(_DYING_SECONDS))
-        if time.monotonic() > self.deadline:
+        if (late := time.monotonic() - self.deadline) > 0:
+            if late > UNWATCHED_SECONDS:
+                self._enter(self._at)
+                return None
+            cause = WAITED if self._child.kept_waiting(self._policy.timeout_seconds) else TIMEOUT
             self._child.end()
-            return self._dead(TIMEOUT)
+            return self._dead(cause)
         return None
 
     def answer(self) -> Done | Death:
@@ -97,12 +102,13 @@ class Worker:
 
     def _enter(self, at: At) -> None:
         self._at = at
+        self._child.watch()
         factor = _PREPARING_FACTOR if at.stage == "preparing" else 1.0
         self.deadline = time.monotonic() + factor * self._policy.timeout_seconds
 
     def _dead(self, cause: str) -> Death:
         doing = f"while {self._at.stage}"
-        if cause == TIMEOUT:
+        if cause in (TIMEOUT, WAITED):
             doing = f"no answer for {self._policy.timeout_seconds:g} s {doing}"
         return Death(cause, self._at.stage, self._at.index, "\n".join(filter(None, [doing, self._child.last_words()])))
 

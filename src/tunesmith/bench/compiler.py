@@ -17,6 +17,8 @@ from . import faults
 from ._messages import Built, Probe, Ready
 from ._poison import itemsize
 from ._process import connect_to_parent, requests
+from ._stand import OUT_OF_MEMORY
+from .machine import MACHINE_FAILED
 
 
 def main(arguments: list[str]) -> None:
@@ -49,6 +51,10 @@ class _Builder:
             failure = error.reason, error.log, False
         except LaunchError as error:
             failure = error.reason, error.detail, error.poisoned
+        except MemoryError as error:
+            failure = OUT_OF_MEMORY, f"on the host: {error}", False
+        except (OSError, ImportError) as error:
+            failure = MACHINE_FAILED, f"{type(error).__name__}: {error}", False
         except Exception:
             failure = "unexpected exception", traceback.format_exc(limit=-3).strip(), False
         return Built(time.perf_counter() - began, binary, *failure)

@@ -2,9 +2,9 @@
 
 The variable TUNESMITH_FAULT is `point:role:n:action` or `point:role:n:action:token`. When a process of that role
 (parent, worker, compiler) passes that point for the n-th time (from 1), the action happens: `kill` (SIGKILL to itself),
-`kill-parent` (to the process that started it), `interrupt` (SIGINT to itself), `segfault`, `hang` or `raise`. With a
-token, the path of a file, it happens once in all processes together: the file is removed by the process that acts, and
-without it nobody acts.
+`kill-parent` (to the process that started it), `interrupt` (SIGINT to itself), `stop` (SIGSTOP to itself), `segfault`,
+`hang` or `raise`. With a token, the path of a file, it happens once in all processes together: the file is removed by
+the process that acts, and without it nobody acts.
 Without the variable nothing ever happens.
 
 The variable TUNESMITH_PASSAGES names a file to which every passage is appended, `point role pid n`: what there is to be
@@ -99,5 +99,6 @@ _ACTIONS: dict[str, Callable[[str], None]] = {
     "interrupt": _signal(signal.SIGINT),
     "segfault": _signal(signal.SIGSEGV),
     "hang": _hang,
+    "stop": _signal(signal.SIGSTOP),
     "raise": _raise,
 }

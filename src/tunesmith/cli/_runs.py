@@ -20,6 +20,8 @@ INTERRUPTED = 130
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the same one again goes on.")]
 Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Measure again what failed in an earlier run.")]
+Remeasure = Annotated[bool, typer.Option("--remeasure", help="Measure everything again, whatever the folder has.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 
 PlanT = TypeVar("PlanT")

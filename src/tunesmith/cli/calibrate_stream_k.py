@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from tunesmith.report import stream_k as report
+from tunesmith.session import Reuse
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.kernels import TileFilter
 
 from ._output import ComputeUnits, Device, Family, Json, Occupancy
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
 
 
 def stream_k(
@@ -30,6 +31,8 @@ def stream_k(
     occupancy: Occupancy = 1,
     device: Device = None,
     budget: Budget = None,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -44,6 +47,8 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    work = partial(calibrate_stream_k, task, out, device=device, budget_minutes=budget)
+    work = partial(
+        calibrate_stream_k, task, out, device=device, budget_minutes=budget, reuse=Reuse.of(retry_failed, remeasure)
+    )
     folder, document = runs_folder(out), report.calibrated_document
     carried_out(work, folder, document, report.calibrated, quiet=quiet, as_json=as_json)

@@ -10,11 +10,12 @@ import typer
 
 from tunesmith.records import UserError
 from tunesmith.report import portblas_outcome as report
+from tunesmith.session import Reuse
 from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
 
 from ._output import Device, Json
-from ._runs import Budget, Out, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
 from .portblas_generate import Folders
 
 SIZES = ("M", "K", "N", "BATCH", "REP")
@@ -50,6 +51,8 @@ def tune(
         bool, typer.Option("--vendor", help="Let the logic choose the system BLAS where it is the fastest.")
     ] = False,
     budget: Budget = None,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -81,7 +84,9 @@ def tune(
         guided=guided,
         vendor=vendor,
     )
-    work = partial(tune_portblas, task, out, device=device, budget_minutes=budget)
+    work = partial(
+        tune_portblas, task, out, device=device, budget_minutes=budget, reuse=Reuse.of(retry_failed, remeasure)
+    )
     carried_out(work, out, report.document, report.tables, quiet=quiet, as_json=as_json)
 
 

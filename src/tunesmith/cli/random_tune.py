@@ -13,12 +13,13 @@ import typer
 from tunesmith.records import UserError
 from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.report import random_outcome as report
+from tunesmith.session import Reuse
 from tunesmith.session.random.compile import compile_random
 from tunesmith.session.random.plan import tune_random
 from tunesmith.session.random.task import RandomTask
 
 from ._output import Device, Json
-from ._runs import Budget, Out, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
 
 _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -57,6 +58,8 @@ def tune(
         Path | None, typer.Option("--benchmark_out", help="Another place for google-benchmark's JSON.")
     ] = None,
     benchmark_out_format: Annotated[Format, typer.Option("--benchmark_out_format")] = Format.JSON,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -89,7 +92,15 @@ def tune(
         document, tables = random_compiled.document, random_compiled.tables
         carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
     else:
-        tuning = partial(tune_random, task, out, device=device, budget_minutes=budget, benchmark_out=benchmark_out)
+        tuning = partial(
+            tune_random,
+            task,
+            out,
+            device=device,
+            budget_minutes=budget,
+            reuse=Reuse.of(retry_failed, remeasure),
+            benchmark_out=benchmark_out,
+        )
         carried_out(tuning, out, report.document, report.tables, quiet=quiet, as_json=as_json)
 
 

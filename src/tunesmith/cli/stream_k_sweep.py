@@ -10,12 +10,13 @@ import typer
 
 from tunesmith.report import stream_k_sweep as report
 from tunesmith.report.stream_k_plot import plot
+from tunesmith.session import Reuse
 from tunesmith.session.stream_k.choices import GRIDS
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
 
 from ._output import ComputeUnits, Device, Family, Json, Occupancy
-from ._runs import Budget, Quiet, carried_out
+from ._runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
 
 
 def sweep(
@@ -50,6 +51,8 @@ def sweep(
     occupancy: Occupancy = 1,
     device: Device = None,
     budget: Budget = None,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -75,5 +78,13 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    work = partial(sweep_stream_k, task, out, device=device, budget_minutes=budget, draw=plot)
+    work = partial(
+        sweep_stream_k,
+        task,
+        out,
+        device=device,
+        budget_minutes=budget,
+        reuse=Reuse.of(retry_failed, remeasure),
+        draw=plot,
+    )
     carried_out(work, out, report.document, report.swept, quiet=quiet, as_json=as_json)

@@ -12,7 +12,7 @@ from tunesmith import session
 from tunesmith.report import documents, tables
 
 from ._output import Device, Json, MaxSize
-from ._runs import Budget, Out, Quiet, carried_out
+from ._runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
 
 
 def tune(
@@ -21,6 +21,8 @@ def tune(
     device: Device = None,
     max_size: MaxSize = None,
     budget: Budget = None,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -30,5 +32,13 @@ def tune(
 
     Example: `tunesmith tune examples/quickstart.yaml -o out`
     """
-    work = partial(session.tune, file, out, device=device, max_size=max_size, budget_minutes=budget)
+    work = partial(
+        session.tune,
+        file,
+        out,
+        device=device,
+        max_size=max_size,
+        budget_minutes=budget,
+        reuse=session.Reuse.of(retry_failed, remeasure),
+    )
     carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json)

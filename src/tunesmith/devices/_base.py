@@ -49,6 +49,12 @@ class Device(ABC):
 
     target: Target
 
+    @property
+    def lost(self) -> bool:
+        """Whether its driver stayed in the process that this one was forked from: then every call raises UserError, and
+        giving something back does nothing."""
+        return False
+
     @abstractmethod
     def allocate(self, size: int) -> Buffer:
         """At least `size` bytes, aligned for any use. Raises LaunchError("out of memory")."""

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from tunesmith.toolchains.forked import CUDA
+
 from ._base import LaunchError
 
 REMEDY = "pip install cuda-bindings, of the driver's major version"
@@ -43,7 +45,9 @@ def bindings() -> Any:
 
 
 def call(function: str, *arguments: Any) -> Any:
-    """What a function of the driver returns beside its status: nothing, a value, or a tuple. Raises LaunchError."""
+    """What a function of the driver returns beside its status: nothing, a value, or a tuple. Raises LaunchError, and
+    UserError in a forked child whose parent has used the driver."""
+    CUDA.use()
     driver = bindings()
     try:
         status, *values = getattr(driver, function)(*arguments)
@@ -55,7 +59,9 @@ def call(function: str, *arguments: Any) -> Any:
 
 
 def dropped(function: str, handle: Any) -> None:
-    """Give a handle back, where the driver still takes it."""
+    """Give a handle back, where the driver still takes it. In a forked child it is the parent's."""
+    if CUDA.lost:
+        return
     with contextlib.suppress(LaunchError):
         call(function, handle)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tunesmith.records import Launch, LibraryCall, Plan, Step, Write, Zero
+from tunesmith.toolchains.forked import CUDA
 
 from ._cuda_driver import entry, refused
 from ._cuda_program import Repeated
@@ -35,7 +36,9 @@ class RepeatedPlan:
         self._on_zeros = self._steps[1:] if plan.zeroed else self._steps
 
     def enqueue(self, stream: int, addresses: Addresses, on_zeros: bool = False) -> None:
-        """Start the whole plan on a stream; returns at once. Raises LaunchError."""
+        """Start the whole plan on a stream; returns at once. Raises LaunchError, and UserError after a fork."""
+        if CUDA.lost:
+            raise CUDA.error()
         if status := self._push(self._context):
             raise refused("cuCtxPushCurrent", status)
         try:

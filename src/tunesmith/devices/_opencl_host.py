@@ -12,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 from tunesmith.records import LibraryCall, Plan
+from tunesmith.toolchains.forked import OPENCL
 
 from ._base import LaunchError, Prepared
 from ._host_blas import HostBlas
@@ -57,6 +58,7 @@ class HostWork:
 
     def time(self, executions: Sequence[HostPrepared]) -> float:
         """Seconds by the host's clock from the first call to the end of the last: no command of the device is timed."""
+        OPENCL.use()
         self.queue.finish()
         with self._shown(executions):
             calls = [call for execution in executions for call in execution.calls]

@@ -25,6 +25,7 @@ from tunesmith.records import (
     UserError,
 )
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
+from tunesmith.toolchains.forked import CUDA
 
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
@@ -93,6 +94,7 @@ class CudaPrepared(Prepared):
     programs: Sequence[object]
 
     def enqueue(self) -> None:
+        CUDA.use()
         for command in self.commands:
             command()
         for kernel in self.kernels:
@@ -121,6 +123,10 @@ class CudaDevice(Device):
     @property
     def alignment(self) -> int:
         return ALIGNMENT
+
+    @property
+    def lost(self) -> bool:
+        return CUDA.lost
 
     def allocate(self, size: int) -> Memory:
         memory = Memory(int(call("cuMemAlloc", max(size, 1))), size, owned=True)
@@ -185,6 +191,7 @@ class CudaDevice(Device):
 
     def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
         """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
+        CUDA.use()
         repeated.enqueue(int(self._stream), grid, numbers)
 
     def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
@@ -235,6 +242,8 @@ class CudaDevice(Device):
         call("cuStreamSynchronize", self._stream)
 
     def release(self, *buffers: Memory) -> None:
+        if CUDA.lost:
+            return  # it is the parent's
         for buffer in buffers:
             if buffer in self._memory:
                 self._memory.remove(buffer)
@@ -242,6 +251,8 @@ class CudaDevice(Device):
 
     def close(self) -> None:
         """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
+        if CUDA.lost:
+            return
         with contextlib.suppress(LaunchError):
             with self.on(None):  # the thread that closes it need not be the one that opened it
                 self.release(*tuple(self._memory))

@@ -41,6 +41,7 @@ from tunesmith.records import (
 from tunesmith.toolchains import CompileError
 from tunesmith.toolchains._opencl_devices import context, platforms
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
+from tunesmith.toolchains.forked import OPENCL
 from tunesmith.toolchains.opencl import build, completed
 
 from ._api import Api, Found
@@ -113,6 +114,10 @@ class OpenCLDevice(Device):
         self._works_on_host_arrays = self._device.platform.name == "Portable Computing Language"
         self._host = HostWork(self._queue, stays=self._works_on_host_arrays)
 
+    @property
+    def lost(self) -> bool:
+        return OPENCL.lost
+
     def allocate(self, size: int) -> Memory:
         with _LAUNCHING:
             handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size, 1))
@@ -159,6 +164,7 @@ class OpenCLDevice(Device):
         return Memory(handle, handle, host_bytes=shown, address=array.ctypes.data)
 
     def load(self, binary: Binary) -> _Loaded | HostBlas:
+        OPENCL.use()
         if binary.language == BLAS:
             return HostBlas.of_scipy()
         try:
@@ -200,6 +206,8 @@ class OpenCLDevice(Device):
 
     def release(self, *buffers: Memory) -> None:
         # PoCL 3.1 ends the process when a buffer is released before the commands that use it have run.
+        if OPENCL.lost:
+            return  # its memory is the parent's
         self._settle()
         for buffer in buffers:
             with suppress(cl.Error):
@@ -218,6 +226,8 @@ class OpenCLDevice(Device):
         self._settle()
 
     def _settle(self) -> None:
+        if OPENCL.lost:
+            return
         with suppress(cl.Error):
             self._queue.finish()
         self._running.clear()
@@ -316,13 +326,14 @@ def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, A
 
 
 class _Translated:
-    """Turns the driver's refusals into LaunchError."""
+    """Turns the driver's refusals into LaunchError. Nothing is asked of a driver that a fork has left behind."""
 
     def __init__(self, poisoned: bool) -> None:
         self._poisoned = poisoned
 
     def __enter__(self) -> None:
-        pass
+        if OPENCL.lost:
+            raise OPENCL.error()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, cl.Error):

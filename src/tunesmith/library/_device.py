@@ -9,7 +9,7 @@ from pathlib import Path
 from tunesmith.devices import APIS, Device, Found, open_device
 from tunesmith.devices.cuda import context_kept
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Logic, Origin
+from tunesmith.logic import Logic
 from tunesmith.records import ProblemType, Target, UserError
 
 Logics = Sequence[tuple[Path, Logic]]
@@ -21,10 +21,10 @@ class DeviceAbsentError(UserError):
 
 def no_two_alike(logics: Logics) -> None:
     """Raises UserError, naming both files, when two would answer for one problem type on one device."""
-    seen: dict[tuple[str, str, ProblemType], Path] = {}
+    seen: dict[tuple[str, str, str, ProblemType], Path] = {}
     for file, logic in logics:
         origin, kind = logic.document.origin, logic.document.problem_type
-        first = seen.setdefault((origin.api, origin.device, kind), file)
+        first = seen.setdefault((origin.api, origin.device, origin.architecture, kind), file)
         if first is not file:
             raise UserError(str(file), f"has the same problem type and device as {first}", "load one of them")
 
@@ -42,7 +42,7 @@ def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, Logics
         if device is not asked:
             device.close()
         raise _speechless(logics, device.target)
-    own = [(file, logic) for file, logic in every if _made_on(logic.document.origin, device.target)]
+    own = [(file, logic) for file, logic in every if logic.document.origin.is_of(device.target)]
     for _, logic in own:
         made, here = logic.document.origin.driver, device.target.driver
         if made != here:
@@ -57,7 +57,7 @@ def open_gpu(logics: Logics, selector: str) -> tuple[Device, Logics]:
     with context_kept():
         device, served = open_for(logics, selector)
     origins = [logic.document.origin for _, logic in logics]
-    if any(_made_on(origin, device.target) for origin in origins):
+    if any(origin.is_of(device.target) for origin in origins):
         return device, served
     device.close()
     made_on = ", ".join(dict.fromkeys(f"{origin.device} ({origin.api})" for origin in origins))
@@ -85,13 +85,13 @@ def _speechless(logics: Logics, target: Target) -> UserError:
 
 
 def _first_here(logics: Logics) -> Target:
-    origins = list(dict.fromkeys((logic.document.origin.api, logic.document.origin.device) for _, logic in logics))
-    found = {api: _found(api) for api in dict.fromkeys(api for api, _ in origins)}
-    for api, name in origins:
-        for one in found[api]:
-            if one.target and one.usable and one.target.name == name:
+    origins = [logic.document.origin for _, logic in logics]
+    found = {api: _found(api) for api in dict.fromkeys(origin.api for origin in origins)}
+    for origin in origins:
+        for one in found[origin.api]:
+            if one.target and one.usable and origin.is_of(one.target):
                 return one.target
-    made_on = ", ".join(f"{name} ({api})" for api, name in origins)
+    made_on = ", ".join(dict.fromkeys(f"{origin.device} ({origin.api})" for origin in origins))
     every = [one for ones in found.values() for one in ones]
     here = ", ".join(f"{one.name}: {one.problem}" if one.problem else one.name for one in every)
     remedy = "tune on this machine, or name a device to use all the same: load(..., device=...)"
@@ -103,7 +103,3 @@ def _found(api: str) -> tuple[Found, ...]:
         return APIS[api].find()
     except (KeyError, ImportError) as error:
         return (Found(api, problem=f"cannot be used ({error.args[0]})"),)
-
-
-def _made_on(origin: Origin, target: Target) -> bool:
-    return (origin.api, origin.device) == (target.api, target.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -25,6 +24,7 @@ from .gemm._foreign_calls import ForeignCalls
 from .gemm._host_calls import HostCalls, on_host
 from .gemm._torch_calls import TorchCalls
 from .launch._launcher import Launched, Launcher, with_left_out
+from .launch._locks import call_lock
 from .launch._operand_calls import OperandCalls, Request
 
 
@@ -100,7 +100,7 @@ class Library:
     ) -> None:
         no_two_alike(logics)
         self._all, self._asked, self._left_out = logics, device, left_out
-        self._lock = threading.RLock()
+        self._lock = call_lock()
         self._launchers: dict[str, Launcher] = {}
         shared = self._launcher_on, self._lock, launched
         self._host, self._torch, self._foreign = HostCalls(*shared), TorchCalls(*shared), ForeignCalls(*shared)

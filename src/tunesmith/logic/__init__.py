@@ -3,7 +3,7 @@
 from ._document import Document, Named, Origin, Regret, Row
 from ._files import logic_files, write_atomically
 from ._read import place_in
-from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, read_csv, write_csv
+from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, details_of, read_csv, sizes_of, write_csv
 from ._units import Unit
 from ._write import dump, write_logic
 from .select import Choice, Logic, Rule
@@ -22,10 +22,12 @@ __all__ = [
     "Rule",
     "Sheet",
     "Unit",
+    "details_of",
     "dump",
     "logic_files",
     "place_in",
     "read_csv",
+    "sizes_of",
     "write_atomically",
     "write_csv",
     "write_logic",

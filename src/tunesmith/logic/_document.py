@@ -33,6 +33,10 @@ class Origin:
             target.api, target.name, target.kind, target.architecture, target.driver, toolchain, tunesmith, date
         )
 
+    def is_of(self, target: Target) -> bool:
+        """Whether the times were taken on this kind of device."""
+        return target.is_called(self.api, self.device, self.architecture)
+
 
 @dataclass(frozen=True, slots=True)
 class Named:

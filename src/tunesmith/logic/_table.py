@@ -88,10 +88,24 @@ def write_csv(table: FinalTable, path: Path) -> Path:
         [*_sizes(problem, sizes), work, *(rate(work, table.time(problem, s)) for s in table.solutions)]
         for problem, work in table
     )
-    details = path.with_suffix(".details.csv")
+    details = details_of(path)
     write_atomically(details, _text([*sizes, *DETAIL_COLUMNS, unit.column, DECISION], _details(table, sizes, names)))
     write_atomically(path, _text([*sizes, unit.total, *names], rows))
     return details
+
+
+def details_of(path: Path) -> Path:
+    """Where `write_csv` puts the details of a table."""
+    return path.with_suffix(".details.csv")
+
+
+def sizes_of(problem: Problem) -> dict[str, int]:
+    """A problem's sizes by the names of their columns, as `Sheet.sizes` has them."""
+    named = dict(zip(problem.type.indices, problem.sizes, strict=True))
+    if not problem.leading:
+        return named
+    names = (name for name, _ in OPERATIONS[problem.type.operation].leading(problem.type, problem.sizes))
+    return named | dict(zip(names, problem.leading, strict=True))
 
 
 @dataclass(frozen=True)

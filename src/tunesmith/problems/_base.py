@@ -71,6 +71,10 @@ class Operation(ABC):
         """The same problem in the forms in which earlier versions wrote it: an older store has it under their keys."""
         return ()
 
+    def was_moved(self, former: Problem, stored: Problem) -> bool:
+        """Whether `stored`, which a store has, is a `former` form too, written when the files lay in another place."""
+        return False
+
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
         """What a person should be told that `type_of` takes for granted where these fields say nothing."""
         yield from ()

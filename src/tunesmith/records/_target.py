@@ -35,4 +35,9 @@ class Target:
 
     def same_device(self, other: Target) -> bool:
         """Whether both are one kind of device, reached in one way; its limits depend on the driver and do not count."""
-        return (self.api, self.name, self.architecture) == (other.api, other.name, other.architecture)
+        return self.is_called(other.api, other.name, other.architecture)
+
+    def is_called(self, api: str, name: str, architecture: str) -> bool:
+        """Whether it is the device with this identity: what is measured on one kind of device holds for all of it. All
+        that compares devices (the store, library logic, the library) asks here."""
+        return (self.api, self.name, self.architecture) == (api, name, architecture)

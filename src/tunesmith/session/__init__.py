@@ -2,6 +2,7 @@
 
 from .frame import events
 from .frame.record import Outcome
+from .frame.reuse import Reuse
 from .tuning_file import (
     Comparison,
     Forecast,
@@ -21,6 +22,7 @@ __all__ = [
     "Group",
     "GroupForecast",
     "Outcome",
+    "Reuse",
     "Summary",
     "TuningPlan",
     "compare_with_numpy",

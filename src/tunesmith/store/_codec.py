@@ -24,7 +24,7 @@ from tunesmith.records import (
 )
 
 from . import _typed
-from ._entry import Entry
+from ._entry import AGAIN, Entry
 from ._schema import COSTS
 
 _ESTIMATE = tuple(field.name for field in fields(Estimate))
@@ -136,7 +136,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
     """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
     return Entry(
         key=_typed.text(row, "key"),
-        round=_typed.text(row, "round"),
+        round=_typed.text(row, "round").rstrip(AGAIN),
         identity=_typed.text(row, "identity"),
         solution=solution_from_json(row["solution"]),
         problem=_typed.sound_problem(Problem.from_json(row["problem"])),

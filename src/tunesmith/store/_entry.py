@@ -13,6 +13,10 @@ RACE, FULL, CONFIRM, RECHECK = "race", "full", "confirm/", "/recheck"
 """Rounds: sampled until provably slower; sampled until the noise target; of finalists (a hash follows); after a crash
 that came later."""
 
+AGAIN = "+"
+"""Ends the name of a round in the file where what was measured there before is replaced: rows are only ever added. A
+third measurement has two of them. No record of this room has it in its `round`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

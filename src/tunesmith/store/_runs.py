@@ -26,7 +26,8 @@ class RunState(StrEnum):
 class RunStart:
     """What was asked, of what, where: `tuning_file` with the SHA-256 of its bytes, `version` tunesmith's.
 
-    `device` is a target's name, `driver` its driver, `selector` what finds it again.
+    `device` is a target's name, `driver` its driver, `selector` what finds it again. `remeasures`: nothing that was
+    measured before the run began counts in it.
     """
 
     command: tuple[str, ...]
@@ -36,6 +37,7 @@ class RunStart:
     driver: str
     selector: str
     version: str
+    remeasures: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)

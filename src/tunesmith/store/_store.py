@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, String, Table, func, insert, or_, select
 from sqlalchemy.dialects import sqlite
 
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 
 from . import _codec
 from ._database import Database
-from ._entry import CONFIRM, Entry, Renewed, confirm_round
+from ._entry import AGAIN, CONFIRM, RECHECK, Entry, Renewed, confirm_round
 from ._runs import Run, RunEnd, RunStart, StepRecord
 from ._schema import COSTS, documents, measurements, run_events, steps
 
@@ -25,6 +25,21 @@ FILE_NAME = "measurements.sqlite"
 
 CHUNK = 500
 """Keys a query: below every SQLite's limit of variables. Rows a page when entries are read."""
+
+_LATER = measurements.alias("later")
+_BASE, _LATER_BASE = (func.rtrim(table.c.round, AGAIN, type_=String) for table in (measurements, _LATER))
+_STANDS = ~(
+    select(_LATER.c.id)
+    .where(
+        _LATER.c.key == measurements.c.key,
+        _LATER.c.id > measurements.c.id,
+        _LATER.c.round.endswith(AGAIN),
+        or_(_LATER_BASE == _BASE, _LATER_BASE + RECHECK == _BASE),
+    )
+    .correlate(measurements)
+    .exists()
+)
+"""Of a row: nothing replaced it. Who measures a round again replaces the second result of that round too."""
 
 _SOLUTION, _PROBLEM, _TARGET = (documents.alias(name) for name in ("solution_text", "problem_text", "target_text"))
 
@@ -73,10 +88,12 @@ class Store:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def commit(self, entries: Iterable[Entry]) -> int:
-        """Append entries in one transaction, all or none; those whose (key, round) is there already are left out.
+    def commit(self, entries: Iterable[Entry], replacing: Collection[tuple[str, str]] = ()) -> int:
+        """Append entries in one transaction, all or none; those whose (key, round) is there already are left out,
+        unless it is among `replacing`: there they stand in the place of what was measured before.
 
-        Returns how many were new. When it returns, they are safe from a kill of this process.
+        What was replaced stays in the file, and no method here gives it. Returns how many were new. When it returns,
+        they are safe from a kill of this process.
         """
         texts: dict[str, str] = {}
         rows: list[dict[str, Any]] = []
@@ -91,17 +108,18 @@ class Store:
             known = sqlite.insert(documents).on_conflict_do_nothing(index_elements=["digest"])
             connection.execute(known, [{"digest": digest, "text": text} for digest, text in texts.items()])
             once = sqlite.insert(measurements).on_conflict_do_nothing(index_elements=["key", "round"])
-            return connection.execute(once, rows).rowcount
+            return connection.execute(once, [_renamed(connection, row, replacing) for row in rows]).rowcount
 
         return self._database.write(append)
 
     def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
         """Everything that is there of these keys, by key and round; a key that nothing is known of has no rounds."""
         found: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
-        for rows in self._rows_with(select(measurements), measurements.c.key, found):
+        query = select(measurements).where(_STANDS).order_by(measurements.c.id)
+        for rows in self._rows_with(query, measurements.c.key, found):
             with self._database.decoding():
                 for row in rows:
-                    found[row["key"]][row["round"]] = _codec.measurement_of(row)
+                    found[row["key"]][row["round"].rstrip(AGAIN)] = _codec.measurement_of(row)
         return found
 
     def carry_over(self, renewed: Mapping[str, Renewed]) -> int:
@@ -113,7 +131,7 @@ class Store:
         former = self._entries_with(measurements.c.key, renewed)
         names = {entry.round for entry in former if entry.round.startswith(CONFIRM)}
         finalists: dict[str, set[str]] = {name: set() for name in names}
-        for entry in self._entries_with(measurements.c.round, names):
+        for entry in self._entries_with(_BASE, names):
             finalists[entry.round].add(entry.key)
         rounds = {entry.round: entry.round for entry in former if entry.round not in names}
         for name, keys in finalists.items():
@@ -135,6 +153,13 @@ class Store:
                 with self._database.decoding():
                     entry = _codec.entry_of(row)
                 yield entry
+
+    def problems(self, problem_type: str) -> list[Problem]:
+        """Every problem of a type by this name that anything was measured of."""
+        its = select(measurements.c.problem).where(measurements.c.problem_type == problem_type)
+        rows = self._rows(select(documents.c.text).where(documents.c.digest.in_(its)).order_by(documents.c.digest))
+        with self._database.decoding():
+            return [Problem.from_json(row["text"]) for row in rows]
 
     def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, Entry]:
         """The entry with the smallest median for each problem that anything ran on, over all devices in the store."""
@@ -205,16 +230,16 @@ class Store:
     def _append(self, table: Table, **row: str | float) -> None:
         self._database.write(lambda connection: connection.execute(insert(table), [row]))
 
-    def _entries_with(self, column: Column[str], values: Iterable[str]) -> list[Entry]:
+    def _entries_with(self, column: ColumnElement[str], values: Iterable[str]) -> list[Entry]:
         """Entries whose column has one of these values, in the order of their commits."""
         entries: list[Entry] = []
-        for rows in self._rows_with(_whole(()).order_by(measurements.c.id), column, sorted(values)):
+        for rows in self._rows_with(_whole([_STANDS]).order_by(measurements.c.id), column, sorted(values)):
             with self._database.decoding():
                 entries += map(_codec.entry_of, rows)
         return entries
 
     def _rows_with(
-        self, query: Select[Any], column: Column[str], values: Iterable[str]
+        self, query: Select[Any], column: ColumnElement[str], values: Iterable[str]
     ) -> Iterator[list[dict[str, Any]]]:
         """What the query finds where a column has one of these values, page by page."""
         asked = list(values)
@@ -226,6 +251,17 @@ class Store:
             return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def _renamed(connection: Connection, row: dict[str, Any], replacing: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """The row under the first free name of its round, if it replaces what is there."""
+    if (row["key"], row["round"]) not in replacing:
+        return row
+    taken = set(connection.execute(select(measurements.c.round).where(measurements.c.key == row["key"])).scalars())
+    round_ = row["round"]
+    while round_ in taken:
+        round_ += AGAIN
+    return {**row, "round": round_}
+
+
 def _copy(entry: Entry, today: Renewed, round_: str) -> Entry:
     """At no cost: the time was spent once."""
     free = replace(entry.measurement, cost=Cost())
@@ -234,7 +270,7 @@ def _copy(entry: Entry, today: Renewed, round_: str) -> Entry:
 
 def _filters(problem_type: str, round_prefix: str, outcomes: Collection[Outcome]) -> list[ColumnElement[bool]]:
     columns = measurements.c
-    filters: list[ColumnElement[bool]] = []
+    filters: list[ColumnElement[bool]] = [_STANDS]
     if problem_type:
         filters.append(columns.problem_type == problem_type)
     if round_prefix:

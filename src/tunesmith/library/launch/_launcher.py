@@ -130,7 +130,9 @@ class Launcher:
         self._programs.keep_new(self.device)
 
     def close(self) -> None:
-        """Give memory and programs back."""
+        """Give memory and programs back; in a forked child they are the parent's."""
+        if self.device.lost:
+            return
         with self.at_home():
             self._ready.clear()
             self._compiled.clear()

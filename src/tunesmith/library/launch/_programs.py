@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,8 @@ from tunesmith.devices import Device, Program
 from tunesmith.kernels import Kernel
 from tunesmith.records import Binary, CompiledFacts, Configuration, Module, ProblemType, Rejection, Target
 from tunesmith.toolchains import TOOLCHAINS, BinaryCache, CompileError, compiled, user_cache
+
+from ._locks import call_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Programs:
     """What was compiled and loaded on one device so far. Whoever uses a device from several threads holds the lock."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = call_lock()
         self._loaded: dict[str, tuple[Program, Binary]] = {}
         self._new: list[tuple[Module, Program, Binary]] = []
 

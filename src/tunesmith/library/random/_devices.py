@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import nullcontext
 from functools import cache
 from weakref import WeakKeyDictionary
@@ -13,13 +12,14 @@ from tunesmith.devices._choice import SELECTOR_VARIABLE
 from tunesmith.devices.cuda import context_kept
 from tunesmith.kernels import Kernel
 from tunesmith.kernels.random import CudaRandom, OpenCLRandom
+from tunesmith.library.launch._locks import call_lock
 from tunesmith.library.launch._programs import Programs
 from tunesmith.records import ProblemType, Rejection, Target, UserError
 
 FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
 """Not from the registry, whose search for an operation's families loads those of every other."""
 
-_OPENING = threading.Lock()
+_OPENING = call_lock()
 
 
 def cannot_run(kind: ProblemType, target: Target, reason: Rejection) -> UserError:

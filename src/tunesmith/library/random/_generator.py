@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from tunesmith.devices import Device
 from tunesmith.library.arrays._streams import stream_of
+from tunesmith.library.launch._locks import call_lock
 from tunesmith.logic.random_table import RandomTable
 from tunesmith.problems.random.poisson import LARGEST_MEAN
 from tunesmith.records import LaunchShape, UserError
@@ -61,7 +61,7 @@ class Generator:
         self._position = Position(natural("offset", offset, OFFSETS))
         if offset:
             self._check_skips()
-        self._lock = threading.RLock()
+        self._lock = call_lock()
         self._runner: Runner | None = None
         self.launched: GeneratorLaunch | None = None
         """What the last call launched."""

@@ -42,6 +42,11 @@ class CustomOperation(Operation):
     def former(self, problem: Problem) -> tuple[Problem, ...]:
         return tuple(replace(problem, type=kind) for kind in former_types(problem.type))
 
+    def was_moved(self, former: Problem, stored: Problem) -> bool:
+        """The hash of the texts is the same, the path is not."""
+        there = replace(stored.type, fields=stored.type.fields | {"Kernel": former.type.fields.word("Kernel")})
+        return replace(stored, type=there) == former != stored
+
     def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
         """Those that are a plain name in the description."""
         return {

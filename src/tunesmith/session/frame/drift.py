@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunesmith.bench import Drift, drift
+from tunesmith.bench.machine import blame
 from tunesmith.protocol import DRIFT, Cell
 from tunesmith.records import Estimate, Problem
 
@@ -69,7 +70,10 @@ class Anchor:
         measure, cell = self._chosen
         if measure.ledger.measured == self._measured_then:
             return
-        self._series.append(measure.again(cell, _round(len(self._series))).estimate)
+        seen = measure.again(cell, _round(len(self._series)))
+        if blame(seen):
+            return  # it is not in the store, and the next visit has its number
+        self._series.append(seen.estimate)
         self._last, self._measured_then = self._clock(), measure.ledger.measured
         if len(self._changes) > 1 and self._series[-1]:
             self._observe(events.DriftSeen(self._changes[-1].ratio, self._changes[-1].alarm))

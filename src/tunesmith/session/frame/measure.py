@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.faults import reached
+from tunesmith.bench.machine import blame
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, Table
-from tunesmith.records import Configuration, Cost, Estimate, Measurement, Outcome, Problem
+from tunesmith.records import Configuration, Cost, Estimate, Measurement, Problem
 from tunesmith.store import (
     FULL,
     RACE,
@@ -29,6 +30,7 @@ from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
 from .oracle import ConfigurationOracle
+from .reuse import Counting, failed
 
 
 class OutOfBudgetError(Exception):
@@ -37,13 +39,14 @@ class OutOfBudgetError(Exception):
 
 @dataclass
 class Ledger:
-    """What a run did: measurements newly made and found again, what the new ones cost, and by a cell's key what was
-    tried and did not run right."""
+    """What a run did: measurements newly made and found again, what the new ones cost, by a cell's key what was tried
+    and did not run right, and what could not be measured because of the machine."""
 
     measured: int = 0
     reused: int = 0
     cost: Cost = field(default_factory=Cost)
     failures: dict[str, str] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)
 
     def add(self, cost: Cost) -> None:
         self.measured += 1
@@ -58,8 +61,9 @@ Screened = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
 class RecordedMeasure:
     """Measures configurations of one problem type, each cell at most once in the life of a store.
 
-    What was committed is never measured again, so a run that was killed goes on where it stood and, since the protocol
-    is a function of the measurements, comes to the same winners.
+    What was committed and counts (`Counting`) is never measured again, so a run that was killed goes on where it stood
+    and, since the protocol is a function of the measurements, comes to the same winners. What the machine let fail is
+    known in this run alone: it is not committed, so that the next one measures it.
     """
 
     def __init__(
@@ -71,15 +75,20 @@ class RecordedMeasure:
         ledger: Ledger,
         observe: events.Observer = events.nobody,
         deadline: float | None = None,
+        counting: Counting | None = None,
         screened: Screened = lambda measure, cells, racing: None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
+        self.counting = counting or Counting()
         self._screened = screened
         self.purpose = ""
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
+        self._replaced: set[tuple[str, str]] = set()
+        self._stored: list[Problem] | None = None
+        self._unstored: dict[str, dict[str, Measurement]] = {}
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
         """Every cell once; see `protocol.Measure`."""
@@ -97,7 +106,9 @@ class RecordedMeasure:
             self._screened(self, legal, racing)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
-            self.key(cell): f"{m.outcome.value}: {m.reason}" for cell, m in known.items() if failed(m.outcome)
+            self.key(cell): f"{m.outcome.value}: {m.reason}"
+            for cell, m in known.items()
+            if failed(m.outcome) and not blame(m)
         }
         return Table(_times(known))
 
@@ -201,17 +212,28 @@ class RecordedMeasure:
         missing = {key: cell for cell in cells if (key := self.key(cell)) not in self._remembered}
         if missing:
             self._carry_over(missing.values())
-            self._remembered |= self.store.rounds(missing)
+            for key, rounds in self.store.rounds(missing).items():
+                standing = {name: made for name, made in rounds.items() if self.counting.counts(key, name, made)}
+                self._replaced |= {(key, name) for name in rounds.keys() - standing.keys()}
+                self._remembered[key] = standing | self._unstored.get(key, {})
 
     def _carry_over(self, cells: Iterable[Cell]) -> None:
         """Bring what earlier versions measured of these cells under the keys of today."""
         renewed = {
             self._key(cell, former): Renewed(self.key(cell), self.oracle.launched(*cell), cell[1])
             for cell in cells
-            for former in self._operation.former(cell[1])
+            for former in self._former(cell[1])
         }
         if renewed:
             self.store.carry_over(renewed)
+
+    def _former(self, problem: Problem) -> Iterator[Problem]:
+        """A problem in the forms that an earlier version may have stored it in."""
+        for former in self._operation.former(problem):
+            yield former
+            if self._stored is None:
+                self._stored = self.store.problems(problem.type.name)
+            yield from (stored for stored in self._stored if self._operation.was_moved(former, stored))
 
     def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
         return [(config, problem) for config, problem in cells if not self.oracle.rejections_for(config, problem)]
@@ -262,13 +284,16 @@ class RecordedMeasure:
         round_ = confirm_round(by_key)
         self._recall(cells)
         ordered = list(by_key.values())
-        known = sum(round_ in self.rounds(cell) for cell in ordered)
+        found = [self.key(cell) for cell in ordered if round_ in self.rounds(cell)]
+        known = len(found)
         self._begin(len(ordered), known)
         reached("confirming")
         if known == len(ordered):
             self.ledger.reused += known
         else:
             self._check_budget()
+            # Samples of one block belong together, so all of them are taken again where any is missing.
+            self._replaced |= {(key, round_) for key in found}
             measured = self.bench.interleave([self._job(cell) for cell in ordered], until_clear)
             self._commit(list(zip(ordered, measured, strict=True)), round_)
         return {cell: self.rounds(cell)[round_] for cell in cells}
@@ -277,6 +302,15 @@ class RecordedMeasure:
         return Job(self.key(cell), self.oracle.launched(*cell), cell[1])
 
     def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
+        for cell, measurement in done:
+            if reason := blame(measurement):
+                self.ledger.unmeasured[self.key(cell)] = f"{measurement.outcome.value}: {reason}"
+                # A second result that the machine made takes nothing from the first.
+                if not round_.endswith(RECHECK):
+                    self._unstored.setdefault(self.key(cell), {})[round_] = measurement
+            else:
+                self.ledger.unmeasured.pop(self.key(cell), None)
+        stored = [(cell, measurement) for cell, measurement in done if not blame(measurement)]
         entries = [
             Entry(
                 key=self.key(cell),
@@ -288,13 +322,17 @@ class RecordedMeasure:
                 toolchain=self.toolchain(cell[0]),
                 measurement=measurement,
             )
-            for cell, measurement in done
+            for cell, measurement in stored
         ]
         reached("committing")
-        self.store.commit(entries)
-        for entry in entries:
+        made = {(entry.key, round_) for entry in entries}
+        base = round_.removesuffix(RECHECK)
+        replacing = {(key, round_) for key, _ in made if {(key, round_), (key, base)} & self._replaced}
+        self.store.commit(entries, **({"replacing": replacing} if replacing else {}))
+        self.counting.made |= made
+        for cell, _ in done:
             # The store has the last word: another run may have written the same before.
-            self._remembered.pop(entry.key, None)
+            self._remembered.pop(self.key(cell), None)
         reached("committing")
         for (config, problem), measurement in done:
             self.ledger.add(measurement.cost)
@@ -347,8 +385,3 @@ def _fastest(known: Iterable[tuple[Problem, Measurement]]) -> dict[Problem, floa
         if measurement.ok and measurement.estimate:
             best[problem] = min(best.get(problem, math.inf), measurement.estimate.high)
     return best
-
-
-def failed(outcome: Outcome) -> bool:
-    """It was tried and did not run right: something for a person to look at."""
-    return outcome not in (Outcome.OK, Outcome.REJECTED)

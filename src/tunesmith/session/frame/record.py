@@ -59,12 +59,13 @@ class Outcome(Generic[PlanT]):
 
 
 @contextmanager
-def recorded(outcome: Outcome[PlanT], store: Store, file: Path | None) -> Iterator[str]:
-    """Within it the run goes on, whose number in the store it gives; `file` describes the work.
+def recorded(outcome: Outcome[PlanT], store: Store, file: Path | None, remeasures: bool = False) -> Iterator[str]:
+    """Within it the run goes on, whose number in the store it gives; `file` describes the work, and `remeasures` says
+    that nothing older counts.
 
     What ended the run is raised also where the store cannot take the end (a full disk): there the run stays open.
     """
-    run, began = store.begin_run(_start(outcome.target, file)), time.monotonic()
+    run, began = store.begin_run(_start(outcome.target, file, remeasures)), time.monotonic()
     try:
         yield run
     except BaseException as error:
@@ -75,7 +76,7 @@ def recorded(outcome: Outcome[PlanT], store: Store, file: Path | None) -> Iterat
     store.end_run(run, _end(outcome, began))
 
 
-def _start(target: Target, file: Path | None) -> RunStart:
+def _start(target: Target, file: Path | None, remeasures: bool) -> RunStart:
     return RunStart(
         command=tuple(sys.argv),
         tuning_file=str(file.resolve()) if file else "",
@@ -84,6 +85,7 @@ def _start(target: Target, file: Path | None) -> RunStart:
         driver=target.driver,
         selector=target.selector,
         version=tunesmith.__version__,
+        remeasures=remeasures,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,17 +14,19 @@ from typing import Any, TypeVar
 from tunesmith.bench import Bench, Policy
 from tunesmith.bench.faults import reached
 from tunesmith.models.stream_k_open import OpenGrids
-from tunesmith.records import ProblemType, Target, UserError
+from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
 
 from . import events
 from .drift import Anchor
+from .earlier import Where
 from .health import HealthWatch
 from .logic_check import watch
 from .measure import OutOfBudgetError, RecordedMeasure
 from .oracle import ConfigurationOracle
 from .outputs import CACHE, LOGIC, STORE, Output
 from .record import Outcome, recorded
+from .reuse import Counting, Reuse
 
 IN_MEMORY = Path(":memory:")
 """SQLite's name for a database that is gone when it is closed."""
@@ -73,12 +76,17 @@ PlanT = TypeVar("PlanT", bound=Plan)
 
 
 def carry_out(
-    plan: PlanT, folder: Path, *, budget_minutes: float | None = None, observe: events.Observer = events.nobody
+    plan: PlanT,
+    folder: Path,
+    *,
+    budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
+    observe: events.Observer = events.nobody,
 ) -> Outcome[PlanT]:
     """Carry out a plan; everything goes into `folder`, and the same call goes on with a run that was stopped.
 
-    `budget_minutes` end the run when they are spent. Raises UserError and KeyboardInterrupt, after what was decided is
-    written.
+    `budget_minutes` end the run when they are spent; `reuse` says what counts of what the folder's store has. Raises
+    UserError and KeyboardInterrupt, after what was decided is written.
     """
     outcome = Outcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
@@ -86,8 +94,10 @@ def carry_out(
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
     place = folder / STORE if plan.measures else IN_MEMORY
-    with Store.open(place) as store, recorded(outcome, store, plan.file) as number, ExitStack() as opened:
-        run = Run(outcome, store, number, events.Batches(watched), deadline, opened)
+    with Store.open(place) as store, ExitStack() as opened:
+        counting = Counting.of(store, reuse)
+        number = opened.enter_context(recorded(outcome, store, plan.file, reuse is Reuse.NONE))
+        run = Run(outcome, store, number, events.Batches(watched), deadline, opened, counting)
         run.health = health
         try:
             try:
@@ -118,10 +128,16 @@ class Run:
     observe: events.Batches
     deadline: float | None
     opened: ExitStack
+    counting: Counting = field(default_factory=Counting)
     _benches: dict[Target, Bench] = field(default_factory=dict)
     _measures: dict[tuple[ProblemType, Target], RecordedMeasure] = field(default_factory=dict)
     _write_from: float = 0.0
+    found: dict[Path, Mapping[Where, tuple[Solution, ...]]] = field(default_factory=dict)
+    """What the logic files of the folder had when the run began, by path within it."""
+    notes: dict[Path, str] = field(default_factory=dict)
+    """What is said of files in the end."""
     health: HealthWatch | None = None
+    _complaints: dict[str, None] = field(default_factory=dict)
     _told: list[str] = field(default_factory=list)
     """The cautions that what was written tells."""
 
@@ -142,6 +158,7 @@ class Run:
                 self.outcome.ledger,
                 self.observe,
                 self.deadline,
+                self.counting,
                 self.anchor.screened,
             )
         return self._measures[kind, where]
@@ -155,6 +172,10 @@ class Run:
 
     def say(self, sentence: str) -> None:
         self.observe(events.Said(sentence))
+
+    def complain(self, sentence: str) -> None:
+        """Something for a person to look at in the end, once."""
+        self._complaints[sentence] = None
 
     @contextmanager
     def batch(self, purpose: str, cells: int) -> Iterator[None]:
@@ -193,6 +214,8 @@ class Run:
     def close(self) -> None:
         """Nothing more will be decided: write it, then look whether the machine has changed, and launch the logic."""
         self.write_decided()
+        for note in filter(None, self.notes.values()):
+            self.say(note)
         for measure in self._measures.values():
             measure.deadline = None  # the budget was for deciding
         reached("closing")
@@ -203,11 +226,15 @@ class Run:
 
     def remarks(self) -> Iterator[str]:
         """What is to be said of every run."""
+        yield from self._complaints
         if self.plan.unfinished and not self.outcome.written:
             yield "nothing is decided yet, so no results are written"
         elif self.plan.unfinished:
             yield f"the results are unfinished: {self.plan.unfinished}"
         yield from self._drifted()
+        if unmeasured := Counter(self.outcome.ledger.unmeasured.values()):
+            reasons = ", ".join(f"{why} ({count})" for why, count in unmeasured.most_common())
+            yield f"some could not be measured because of this machine: {reasons}; the same command measures them"
         if failed := self.outcome.failed:
             reasons = ", ".join(f"{why} ({count})" for why, count in failed.most_common())
             yield f"some did not run right: {reasons}; `tunesmith show` on the folder gives examples"

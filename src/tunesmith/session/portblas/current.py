@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic import Logic, logic_files
 from tunesmith.records import Configuration, Problem, UserError
-from tunesmith.session.frame.logic import is_for
+from tunesmith.session.frame.earlier import readable
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.outputs import LOGIC
 
@@ -22,14 +23,17 @@ class Current:
     note: str
 
 
-def current(task: PortBlasTask, oracle: ConfigurationOracle, problem: Problem, folder: Path) -> Current:
+def current(
+    task: PortBlasTask, oracle: ConfigurationOracle, problem: Problem, folder: Path, complain: Callable[[str], None]
+) -> Current:
     """What the task's logic chooses, else that of the run's folder, else the family's default configuration.
 
-    Raises UserError for a logic that was named and is none, or is of no such problem type on this device.
+    What cannot be read in the run's folder is complained of. Raises UserError for a logic that was named and is none,
+    or is of no such problem type on this device.
     """
-    target, place = oracle.target, task.logic or folder / LOGIC
-    found = _chosen(place, oracle, problem) if task.logic or place.is_dir() else None
-    if found:
+    target = oracle.target
+    own = map(Logic, readable(folder / LOGIC, complain))
+    if found := _chosen(map(Logic.load, logic_files(task.logic)) if task.logic else own, oracle, problem):
         return found
     if task.logic:
         what = f"has nothing for {problem.type.name} on {target.name} ({target.api})"
@@ -37,10 +41,11 @@ def current(task: PortBlasTask, oracle: ConfigurationOracle, problem: Problem, f
     return Current(task.default(target), "default, no logic yet")
 
 
-def _chosen(place: Path, oracle: ConfigurationOracle, problem: Problem) -> Current | None:
+def _chosen(logics: Iterable[Logic], oracle: ConfigurationOracle, problem: Problem) -> Current | None:
     """The first choice that is legal here, of the logic that was made on this device."""
-    for logic in map(Logic.load, logic_files(place)):
-        if not is_for(logic.document, oracle.target, problem.type):
+    for logic in logics:
+        document = logic.document
+        if not document.origin.is_of(oracle.target) or document.problem_type != problem.type:
             continue
         for choice in logic.candidates(problem.sizes, problem.leading):
             config = choice.solution.configuration

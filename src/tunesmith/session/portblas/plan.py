@@ -9,14 +9,16 @@ from pathlib import Path
 import tunesmith
 from tunesmith.formats.portblas_backend import Size, header, is_taken
 from tunesmith.formats.portblas_results import combination_of
-from tunesmith.logic import FinalTable, Logic, logic_files, write_atomically
+from tunesmith.logic import Document, FinalTable, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
-from tunesmith.session.frame.logic import is_for, logic_output, measured, rows_of
+from tunesmith.session.frame.earlier import readable, rows_of
+from tunesmith.session.frame.logic import logic_output, measured
 from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .rows import Tuned
@@ -33,16 +35,17 @@ def tune_portblas(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> Outcome[PortBlasPlan]:
     """Measure, choose, and write logic and header; everything goes into `folder`, and the same call goes on with a
-    stopped run.
+    stopped run. `reuse` says what of an earlier run counts.
 
     Raises UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
     """
     task.check()
     plan = PortBlasPlan(task, task.target(device))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
 class PortBlasPlan(Plan):
@@ -95,11 +98,10 @@ class PortBlasPlan(Plan):
             text = f"{one.listing(self.target.name)}\n"
             path = Path(RESULTS) / f"{one.problem.type.name}_{one.problem}.txt"
             yield Output(path, partial(write_atomically, text=text))
-        folder = run.outcome.folder / LOGIC
-        logics = [Logic.load(path) for path in logic_files(folder)] if folder.is_dir() else []
-        here = [logic for logic in logics if is_for(logic.document, self.target)]
-        tables = [measured(run, logic.document.problem_type, left_out) for logic in here]
-        if sizes := [size for logic, table in zip(here, tables, strict=True) for size in _sizes(logic, table)]:
+        every = readable(run.outcome.folder / LOGIC, run.complain)
+        here = [document for document in every if document.origin.is_of(self.target)]
+        tables = [measured(run, document.problem_type, left_out) for document in here]
+        if sizes := [size for document, table in zip(here, tables, strict=True) for size in _sizes(document, table)]:
             text = header(sizes, self.target.name, tunesmith.__version__)
             yield Output(Path(HEADER), partial(write_atomically, text=text))
 
@@ -109,10 +111,10 @@ class PortBlasPlan(Plan):
                 yield f"{one.name}: nothing ran"
 
 
-def _sizes(logic: Logic, table: FinalTable) -> Iterator[Size]:
+def _sizes(document: Document, table: FinalTable) -> Iterator[Size]:
     """For each size its winner, or the fastest of portBLAS's kernels where another family won, or a combination that
     portBLAS's kernel does not take for this element."""
-    kind, chosen = logic.document.problem_type, rows_of(logic.document)
+    kind, chosen = document.problem_type, rows_of(document)
     data_type = kind.fields.word("DataType")
     ours = [
         solution

@@ -36,7 +36,7 @@ class Transposition:
         target = run.outcome.target
         self._ours = run.measure(self._problem.type)
         self._system = run.measure(self._strided.type, blas_target(target))
-        self._current = current(task, self._ours.oracle, self._problem, run.outcome.folder)
+        self._current = current(task, self._ours.oracle, self._problem, run.outcome.folder, run.complain)
         self._legal = [config for config in listed if _refusal(self._ours, config, self._problem) is None]
         by_key = {self._ours.key((config, self._problem)): config for config in reversed(self._legal)}
         self._different = list(by_key.values())[::-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
@@ -19,7 +20,6 @@ from tunesmith.formats import google_benchmark
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.formats.random_store import cautions_of
 from tunesmith.kernels import families
-from tunesmith.logic import write_atomically
 from tunesmith.logic.random_choice import Selection, choose
 from tunesmith.logic.random_table import FILE_NAME as TABLE
 from tunesmith.problems.random import Generator
@@ -37,9 +37,11 @@ from tunesmith.records import (
 )
 from tunesmith.search import Candidates, Growing, Mode, Told
 from tunesmith.session.frame import events
+from tunesmith.session.frame.earlier import write_table
 from tunesmith.session.frame.measure import ROUNDS_MORE
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .task import BYTES, RandomTask, configuration_of, default_shape, generator_of
@@ -72,17 +74,20 @@ def tune_random(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
 ) -> Outcome[RandomPlan]:
     """Measure launch shapes and choose; everything goes into `folder`, and the same call goes on with a stopped run.
 
-    `benchmark_out` is another place for the rows of the first size. Raises UserError for a task that means nothing,
-    KeyboardInterrupt after everything was put away.
+    `reuse` says what of an earlier run counts. `benchmark_out` is another place for the rows of the first size. Raises
+    UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
     """
     task.check()
     target = choose_device(device, languages=sorted({family.language for family in families("Random")}))
-    return carry_out(RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, observe=observe)
+    return carry_out(
+        RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe
+    )
 
 
 class RandomPlan(Plan):
@@ -142,7 +147,8 @@ class RandomPlan(Plan):
                 path = self._benchmark_out.absolute()
             of_size = [entry for entry in entries if _is_of(entry.bytes, size)]
             text = google_benchmark.write(of_size, _context(self.target, size, self._cautions))
-            yield Output(path, partial(write_atomically, text=text))
+            own = [generator.name for generator in self._problems]
+            yield Output(path, partial(write_table, own, _generators, run.say, text=text))
         yield Output(Path(TABLE), self._write_selection)
 
     def remarks(self) -> Iterator[str]:
@@ -248,6 +254,11 @@ def _row(one: Measured, target: Target) -> RandomRow:
 
 def _entry(one: Measured) -> google_benchmark.Entry:
     return google_benchmark.entry(one.problem, one.shape, one.measurement)
+
+
+def _generators(text: str) -> set[str]:
+    """Those that a file of google-benchmark has rows of."""
+    return {row.generator for row in google_benchmark.rows(json.loads(text), "").rows}
 
 
 def _is_of(written: int, asked: int) -> bool:

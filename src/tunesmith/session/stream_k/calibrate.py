@@ -20,6 +20,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
@@ -57,16 +58,22 @@ def calibrate_stream_k(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> Outcome[CalibrationPlan]:
-    """Measure, fit, and write `out`; the same call goes on with a stopped run.
+    """Measure, fit, and write `out`; the same call goes on with a stopped run. `reuse` says what of an earlier run
+    counts.
 
     What `out` holds already stays: other subjects as they are, adjustments of a person's in those that are calibrated
     again. Raises UserError for a task that means nothing and a file that is none, KeyboardInterrupt after everything
     was put away.
     """
     return carry_out(
-        CalibrationPlan(task, out, device), runs_folder(out), budget_minutes=budget_minutes, observe=observe
+        CalibrationPlan(task, out, device),
+        runs_folder(out),
+        budget_minutes=budget_minutes,
+        reuse=reuse,
+        observe=observe,
     )
 
 

@@ -15,8 +15,10 @@ from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Estimate, UserError
 from tunesmith.session.frame import events
+from tunesmith.session.frame.earlier import write_table
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .calibrate import POLICY as CALIBRATING
@@ -24,7 +26,7 @@ from .choices import GRIDS, SPLITS
 from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
 from .planned import Planned, Planner
 from .refit import Refit, refit
-from .swept import BEST_SPLIT, Swept, as_csv
+from .swept import BEST_SPLIT, Swept, as_csv, product_of, product_text, products_in
 
 TABLE, PLOT, CALIBRATION = "sweep.csv", "sweep.svg", "calibration.yaml"
 """What lies in a sweep's folder, beside its store."""
@@ -65,16 +67,17 @@ def sweep_stream_k(
     *,
     device: str | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
 ) -> Outcome[SweepPlan]:
     """Measure, compare, and write a table into `folder`; the same call goes on with a stopped run.
 
-    `draw` makes the picture (SVG) that is written beside the table. Raises UserError for a task that means nothing and
-    files that are none, KeyboardInterrupt after everything was put away.
+    `reuse` says what of an earlier run counts. `draw` makes the picture (SVG) that is written beside the table. Raises
+    UserError for a task that means nothing and files that are none, KeyboardInterrupt after everything was put away.
     """
     plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Said(sentence)))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
 class SweepPlan(Plan):
@@ -134,7 +137,9 @@ class SweepPlan(Plan):
     def outputs(self, run: Run) -> Iterator[Output]:
         if not self.swept:
             return
-        yield Output(Path(TABLE), partial(write_atomically, text=as_csv(self.swept, self.room.groups)))
+        own = [product_text(product_of(planned.listed, planned.problem)) for planned in self._planned]
+        text = as_csv(self.swept, self.room.groups)
+        yield Output(Path(TABLE), partial(write_table, own, products_in, run.say, text=text))
         if self._draw:
             yield Output(Path(PLOT), partial(write_atomically, text=self._draw(self)))
         if self.refit:

@@ -85,10 +85,27 @@ def as_csv(swept: Iterable[Swept], groups: int) -> str:
     return text.getvalue()
 
 
-def _rows(one: Swept, groups: int) -> Iterator[tuple[object, ...]]:
-    listed, work = one.listed, one.work
+def product_of(listed: ListedGemm, problem: Problem) -> tuple[str, ...]:
+    """What the first columns say of a product."""
     letters = ["T" if transposed else "N" for transposed in (listed.trans_a, listed.trans_b)]
-    product = (listed.family, listed.m, listed.n, listed.k, listed.batch, *letters, one.problem.type.name)
+    sizes = map(str, (listed.m, listed.n, listed.k, listed.batch))
+    return listed.family, *sizes, *letters, problem.type.name
+
+
+def products_in(text: str) -> set[str]:
+    """The products in a table of `as_csv`, a text each."""
+    header, *rows = csv.reader(io.StringIO(text), strict=True)
+    if tuple(header) != COLUMNS:
+        raise ValueError("other columns")
+    return {product_text(row[: COLUMNS.index("tiles")]) for row in rows}
+
+
+def product_text(product: Iterable[str]) -> str:
+    return " ".join(filter(None, product))
+
+
+def _rows(one: Swept, groups: int) -> Iterator[tuple[object, ...]]:
+    work, product = one.work, product_of(one.listed, one.problem)
     for choice, screened in one.screened.items():
         made = Decision(work, choice)
         final = one.finals.get(choice)

@@ -9,13 +9,16 @@ from functools import partial
 from pathlib import Path
 
 from tunesmith.bench import median_interval
-from tunesmith.logic import Cell, FinalTable, write_csv
+from tunesmith.logic import Cell, FinalTable, details_of, read_csv, sizes_of, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
 from tunesmith.protocol import Dropped, Fork, Phases, Step, StepResult
-from tunesmith.records import Configuration, Outcome, Problem, value_text
-from tunesmith.session.frame.measure import RecordedMeasure, failed
+from tunesmith.records import Configuration, Outcome, Problem, UserError, value_text
+from tunesmith.session.frame.earlier import keep_aside
+from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.outputs import TABLES, Output
+from tunesmith.session.frame.reuse import failed
+from tunesmith.session.frame.run import Run
 from tunesmith.store import StepRecord, Winner
 
 
@@ -47,9 +50,32 @@ def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[
     )
 
 
-def table_output(phases: Phases, result: StepResult, table: FinalTable) -> Output:
-    """The step's CSV, with the details of each cell beside it."""
-    return Output(Path(TABLES) / group_name(phases) / f"{result.name}.csv", partial(write_csv, table))
+def table_output(run: Run, phases: Phases, result: StepResult, table: FinalTable) -> Output:
+    """The step's CSV, with the details of each cell beside it. A table of other sizes that lies there (of another file,
+    of other options) is kept under another name."""
+    path = Path(TABLES) / group_name(phases) / f"{result.name}.csv"
+    return Output(path, partial(_write, run, problems_of(result.step), table))
+
+
+def _write(run: Run, problems: Collection[Problem], table: FinalTable, path: Path) -> None:
+    if others := _other_sizes(path, problems):
+        details = details_of(path)
+        asides = [keep_aside(file).name for file in (path, details) if file.exists()]
+        run.say(f"{path} {others}, which this run does not have; it is kept as {' and '.join(asides)}")
+    write_csv(table, path)
+
+
+def _other_sizes(path: Path, problems: Collection[Problem]) -> str:
+    """What a table that lies there has beside the sizes of a step; empty where it has nothing else."""
+    if not path.exists():
+        return ""
+    try:
+        rows = [set(row.items()) for row in read_csv(path).sizes]
+    except UserError as error:
+        return f"is no table ({error.what})"
+    own = [sizes_of(problem) for problem in problems]
+    others = sum(all(row != set(sizes.items()) for sizes in own) for row in rows)
+    return f"has {others} other sizes" if others else ""
 
 
 def step_record(

@@ -17,6 +17,7 @@ from tunesmith.session.frame.logic import logic_output
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Plan, Run, carry_out
 
 from .file import policy_of, ready
@@ -30,11 +31,13 @@ def tune(
     device: str | None = None,
     max_size: int | None = None,
     budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> Outcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
 
-    Everything goes into `folder`; calling again with the same arguments measures only what is missing there.
+    Everything goes into `folder`; calling again with the same arguments measures only what is missing there, and with
+    another `reuse` what failed before too, or everything.
     `budget_minutes` (else the file's BudgetMinutes) stops the run when it is spent, with all that was measured kept.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything was put away.
     """
@@ -42,7 +45,7 @@ def tune(
     for note in file.notes:
         observe(events.Said(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
-    return carry_out(TuningPlan(path, file, target), folder, budget_minutes=minutes, observe=observe)
+    return carry_out(TuningPlan(path, file, target), folder, budget_minutes=minutes, reuse=reuse, observe=observe)
 
 
 @dataclass
@@ -102,7 +105,7 @@ class TuningPlan(Plan):
         by_type: dict[ProblemType, list[tuple[Group, FinalTable]]] = defaultdict(list)
         for group, table in tables:
             assert group.last is not None
-            yield table_output(group.phases, group.last, table)
+            yield table_output(run, group.phases, group.last, table)
             if group.decisions:
                 by_type[group.phases.problem_type].append((group, table))
         for kind, decided in by_type.items():
@@ -153,7 +156,7 @@ class _Steps:
         self._number += 1
         self.group.last = result if self._number == len(phases.steps) else None
         if result.trials and self.group.last is None:
-            self.run.write(table_output(phases, result, table_of(result, measure)))
+            self.run.write(table_output(self.run, phases, result, table_of(result, measure)))
         self.run.record_step(step_record(phases, self._number, result, measure, seconds))
         self.run.observe(events.StepEnded(result, seconds))
         self.run.anchor.ran(measure, result.table.cells)

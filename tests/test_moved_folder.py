@@ -1,0 +1,97 @@
+"""A folder with a kernel of the user's own and what was tuned for it may be moved, as a whole or in part."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tunesmith
+from described import EXAMPLES
+from opencl_runner import opencl_device
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Problem
+from tunesmith.session.frame.measure import RecordedMeasure
+from tunesmith.session.tuning_file import tune
+from tunesmith.store import Entry, Store
+
+pytestmark = pytest.mark.opencl
+
+FILE = """
+GlobalParameters: {Noise: 0.5, MaximumSamples: 7, SamplingSeconds: 0.02, WarmUpSeconds: 0.01, ConfirmBlocks: 6}
+BenchmarkProblems:
+  - - OperationType: Custom
+      Kernel: softmax_kernel.yaml
+    - ForkParameters:
+        - ITEMS: [1, 4]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [8, 64]
+"""
+
+
+def made(folder: Path) -> Path:
+    """A folder with the kernel and what tunes it."""
+    folder.mkdir()
+    for path in EXAMPLES.glob("softmax*"):
+        shutil.copy(path, folder)
+    (folder / "tuning.yaml").write_text(FILE)
+    return folder
+
+
+def tuned(folder: Path) -> int:
+    """How many measurements it took."""
+    done = tune(folder / "tuning.yaml", folder / "out", device=opencl_device().target.selector)
+    assert len(done.logic_files) == 1
+    return done.ledger.measured
+
+
+def softmax(logic: Path) -> np.ndarray:
+    x, y = np.arange(512, dtype=np.float32).reshape(8, 64) / 100, np.zeros((8, 64), np.float32)
+    with tunesmith.load(logic) as library:
+        library.launch("softmax", x=x, y=y)
+    return y
+
+
+def test_what_an_earlier_version_measured_is_found_after_a_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stored the absolute path of the description in keys and problems."""
+    first, commit = made(tmp_path / "first"), Store.commit
+
+    def former(problem: Problem) -> Problem:
+        (written,) = OPERATIONS["Custom"].former(problem)
+        return written
+
+    def commit_formerly(store: Store, entries: Iterable[Entry]) -> int:
+        return commit(store, [replace(entry, problem=former(entry.problem)) for entry in entries])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "commit", commit_formerly)
+        patched.setattr(RecordedMeasure, "key", lambda self, cell: self._key(cell, former(cell[1])))
+        patched.setattr(RecordedMeasure, "_carry_over", lambda self, cells: None)
+        measured = tuned(first)
+    moved = first.rename(tmp_path / "moved")
+    for path in moved.rglob("logic/*"):
+        path.unlink()
+    assert measured > 0
+    assert tuned(moved) == 0
+    assert tuned(moved) == 0
+
+
+def test_what_was_tuned_is_found_again_and_its_logic_launches(tmp_path: Path) -> None:
+    first = made(tmp_path / "first")
+    assert tuned(first) > 0
+    expected = softmax(first / "out")
+    moved = tmp_path / "deeper" / "moved"
+    moved.parent.mkdir()
+    shutil.move(first, moved)
+    assert tuned(moved) == 0
+    assert (softmax(moved / "out") == expected).all()
+    shutil.move(moved / "out" / "logic", tmp_path / "shipped")
+    shutil.rmtree(moved)
+    assert (softmax(tmp_path / "shipped") == expected).all()
