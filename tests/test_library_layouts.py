@@ -16,6 +16,7 @@ from gpu_fakes import HostGpu, Rig
 from gpu_fakes import logic as gpu_logic
 from library_fakes import DEVICES, ORIGIN, TARGET, close, library, logic, solution
 from random_reference import OnGpu
+from tunesmith.devices.fake import FakeDevice
 from tunesmith.library import Launched, Library
 from tunesmith.library.arrays import _streams
 from tunesmith.library.arrays._view import ALIGNMENT
@@ -205,6 +206,23 @@ def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
 
     others = {**OTHER_FACTORS, "address": {"a": lambda: columns(6, 6, apart=4)}}
     check(made, lambda lib, given: lib.matmul(**lent(given)).array, factors({}), factors(others[what]))
+
+
+class Careful(FakeDevice):
+    """Takes no memory whose elements lie across their own borders, as a CPU's vector instructions do not."""
+
+    def wrap(self, array):  # type: ignore[no-untyped-def]
+        assert array.flags.aligned
+        return super().wrap(array)
+
+
+def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
+    told: list[Launched] = []
+    with library(logic(NN), device=Careful(TARGET), launched=told.append) as lib:
+        for apart in (0, 2, 0, 1):
+            given = factors({"a": lambda apart=apart: columns(6, 6, apart=apart)})
+            close(lib.matmul(**given), given["a"] @ given["b"])
+    assert len(told) == 4
 
 
 # --- leading dimensions -----------------------------------------------------------------------------------------------
