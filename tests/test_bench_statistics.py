@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from tunesmith.bench import drift, median_interval, over_rounds, paired_log_ratio
 from tunesmith.bench.statistics import interval_rank
+from tunesmith.protocol._intervals import paired_interval
 from tunesmith.records import Estimate
 
 SHAPES = {
@@ -85,6 +87,18 @@ def test_identical_samples_are_a_tie_with_no_doubt():
     assert paired_log_ratio([1.0, 2.0], [1.0, 2.0]) == (0.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize("count", [2, 3, 7, 15, 40])
+def test_the_paired_interval_is_the_one_of_a_paired_t_test(count):
+    """Of few pairs too, where one degree of freedom more would make it narrower by a third."""
+    random = np.random.default_rng(count)
+    a, b = random.lognormal(0, 0.1, (2, count))
+    theirs = stats.ttest_rel(np.log(a), np.log(b)).confidence_interval(0.95)
+    assert paired_log_ratio(list(a), list(b))[1:] == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+    for confidence in (0.5, 0.95, 0.99):
+        theirs = stats.ttest_rel(a, b).confidence_interval(confidence)
+        assert paired_interval(list(a - b), confidence) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+
+
 def test_unpaired_samples_are_refused():
     with pytest.raises(ValueError, match="at least two pairs"):
         paired_log_ratio([1.0, 2.0], [1.0])
@@ -107,6 +121,11 @@ def test_drift_alarms_on_what_is_both_certain_and_large(now, alarm):
 def test_one_round_is_the_interval_of_its_samples():
     samples = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95, 1.3]
     assert over_rounds([samples]) == median_interval(samples)
+
+
+def test_a_round_that_was_disturbed_moves_the_time_no_further_than_to_the_next_round():
+    quiet, busy = [1.0] * 7, [9.0] * 7
+    assert over_rounds([quiet, [1.1] * 7, busy]) == Estimate(1.1, 1.0, 9.0, 21)
 
 
 def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():

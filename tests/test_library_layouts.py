@@ -225,6 +225,27 @@ def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
     assert len(told) == 4
 
 
+# --- how much is kept -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["matmul", "launch"])
+def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monkeypatch):
+    """What is kept is forgotten when it is too much, and found out again."""
+    bound = 4
+    monkeypatch.setattr("tunesmith.library.launch._remembered.REMEMBERED", bound)
+    monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
+    told: list[Launched] = []
+    with library(logic(NN), launched=told.append) as lib:
+        calls = lib._host if call == "matmul" else lib._operands
+        for size in (*range(1, 12), 1, 11):
+            a, b = columns(size, 3), columns(3, 5)
+            out = lib.matmul(a, b, out=columns(size, 5)) if call == "matmul" else lib.launch(NN, A=a, B=b)
+            close(out, a @ b)
+            assert 1 <= len(calls._known) <= bound
+            assert 1 <= len(lib._launchers[""]._ready) <= bound
+    assert [one.problem.sizes[0] for one in told] == [*range(1, 12), 1, 11]
+
+
 # --- leading dimensions -----------------------------------------------------------------------------------------------
 
 
