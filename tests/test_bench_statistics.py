@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from tunesmith.bench import drift, median_interval, paired_log_ratio
 from tunesmith.bench.statistics import interval_rank
+from tunesmith.protocol._intervals import paired_interval
 from tunesmith.records import Estimate
 
 SHAPES = {
@@ -83,6 +85,18 @@ def test_exchanging_the_two_changes_only_the_sign(pairs):
 
 def test_identical_samples_are_a_tie_with_no_doubt():
     assert paired_log_ratio([1.0, 2.0], [1.0, 2.0]) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 15, 40])
+def test_the_paired_interval_is_the_one_of_a_paired_t_test(count):
+    """Of few pairs too, where one degree of freedom more would make it narrower by a third."""
+    random = np.random.default_rng(count)
+    a, b = random.lognormal(0, 0.1, (2, count))
+    theirs = stats.ttest_rel(np.log(a), np.log(b)).confidence_interval(0.95)
+    assert paired_log_ratio(list(a), list(b))[1:] == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+    for confidence in (0.5, 0.95, 0.99):
+        theirs = stats.ttest_rel(a, b).confidence_interval(confidence)
+        assert paired_interval(list(a - b), confidence) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
 
 
 def test_unpaired_samples_are_refused():

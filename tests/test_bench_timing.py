@@ -8,6 +8,7 @@ import statistics
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tunesmith.bench import Policy
 from tunesmith.bench._timing import interleave, time_plan, warm_up
@@ -64,6 +65,21 @@ def test_the_hopeless_is_not_sampled_at_all_yet_has_a_time():
     assert hopeless.estimate.seconds > 8e-3
 
 
+@pytest.mark.parametrize(("slower", "sampled"), [(2.9, True), (3.1, False)])
+def test_the_hopeless_is_three_times_as_slow_as_the_best(slower, sampled):
+    calls = itertools.count(1)
+    timed = time_plan(lambda: next(calls) and slower * 1e-3, Policy(), 1e-3, no_clock)
+    warm = len(warm_up(lambda: slower * 1e-3, Policy(), no_clock))
+    assert timed.raced
+    assert next(calls) - 2 - warm == (Policy().minimum_samples if sampled else 0), "the first is dropped"
+
+
+def test_one_execution_near_the_best_is_hope_enough():
+    """A neighbour may have disturbed all others of the warm-up."""
+    times = itertools.chain([9e-3, 9e-3, 1e-3], itertools.repeat(9e-3))
+    assert time_plan(lambda: next(times), Policy(minimum_samples=30), 1e-3, no_clock).samples == (9e-3,) * 30
+
+
 def test_racing_costs_no_more_regret_than_noise_and_saves_most_of_the_samples():
     """100 spaces of 40 candidates with 5 % noise: the winner by racing against the winner without it."""
     policy = Policy(noise=0.01, sampling_seconds=10.0)
@@ -107,6 +123,12 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
     assert max(a) / min(a) > 1.2
 
 
+@pytest.mark.parametrize("blocks", [1, 5, 6, 9])
+def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
+    samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks), no_clock)
+    assert [len(one) for one in samples] == [max(blocks, 6)] * 2
+
+
 def test_the_order_of_blocks_is_drawn_anew_each_round_and_repeats_with_the_seed():
     def order(seed):
         seen = []
@@ -119,8 +141,10 @@ def test_the_order_of_blocks_is_drawn_anew_each_round_and_repeats_with_the_seed(
     assert order(0) == order(0) != order(1)
 
 
-def test_the_first_execution_of_a_block_is_dropped():
-    """Whoever comes after another finds cold caches: here every first execution is ten times slower."""
+@pytest.mark.parametrize("seconds", [0.01, 1.0])
+def test_the_first_execution_of_a_block_is_dropped(seconds):
+    """Whoever comes after another finds cold caches: here every first execution is ten times slower. Of long blocks the
+    median forgives one such, so blocks of one execution must do without it too."""
     last = []
 
     def take(name):
@@ -131,5 +155,25 @@ def test_the_first_execution_of_a_block_is_dropped():
 
         return run
 
-    a, b = interleave([take("a"), take("b")], Policy(), no_clock)
+    a, b = interleave([take("a"), take("b")], Policy(sampling_seconds=seconds), no_clock)
     assert set(a) == set(b) == {1e-3}
+
+
+def test_the_first_execution_of_all_is_in_no_time():
+    """It loads code and touches memory for the first time: neither the warm-up nor the samples, nor what is said of a
+    candidate that the warm-up showed to be hopeless, know of it."""
+
+    def take():
+        times = itertools.chain([5.0], itertools.repeat(1e-3))
+        return lambda: next(times)
+
+    assert set(warm_up(take(), Policy(), no_clock)) == {1e-3}
+    for race_above in (math.inf, 1e-4):
+        timed = time_plan(take(), Policy(warm_up_seconds=0.0), race_above, no_clock)
+        assert (set(timed.samples), timed.raced) == ({1e-3}, race_above < 1)
+
+
+def test_one_cold_execution_makes_no_candidate_hopeless():
+    """The dropped execution is not asked: what is fast from then on is sampled."""
+    first = itertools.chain([5.0, 1e-3], itertools.repeat(1e-3))
+    assert not time_plan(lambda: next(first), Policy(), 1e-3, no_clock).raced

@@ -12,7 +12,7 @@ from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
 from tunesmith.bench._case import Case
 from tunesmith.bench._cases import Cases
-from tunesmith.bench._regions import logical
+from tunesmith.bench._regions import logical, padding_mask
 from tunesmith.devices.fake import FAULTS, FakeDevice
 from tunesmith.kernels.fake import FAULTS as KERNEL_FAULTS
 from tunesmith.problems import Expected
@@ -98,6 +98,44 @@ def test_an_element_written_between_rows_is_seen(found):
     assert wrong is not None
     assert wrong.reason == "wrote outside the output"
     assert "between its rows" in wrong.detail
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+def test_a_result_that_depends_on_what_lies_between_the_rows_of_an_input_is_caught(verify, name):
+    """Zero times it is zero unless it is NaN: a kernel may not mask what it loads beyond a row by multiplying."""
+    size = problem(33, 17, 8, beta=0.5, leading=(40, 41, 42, 19))
+    device, program, plan = fake_program(size, "none")
+    case = Cases(0).get(size)
+    (operand,) = (one for one in case.operands if one.name == name)
+    gap = 4 * np.flatnonzero(padding_mask(operand))[0]
+
+    class Reading(FakeDevice):
+        def prepare(self, plan, programs, operands, workspace):
+            prepared = super().prepare(plan, programs, operands, workspace)
+            right = prepared.execute
+
+            def execute():
+                right()
+                between = operands[name].bytes[gap : gap + 4].view(np.float32)
+                operands["D"].bytes[:4].view(np.float32)[...] += 0 * between
+
+            prepared.execute = execute
+            return prepared
+
+    assert verify(device, [program], plan, case) is None
+    wrong = verify(Reading(GPU), [program], plan, case)
+    assert wrong is not None
+    assert (wrong.reason, "D[0, 0]" in wrong.detail) == ("wrong value", True)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64"])
+def test_what_lies_between_the_rows_of_an_input_is_nan_in_every_type(dtype):
+    import ml_dtypes
+
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    operand = Operand("A", dtype, (3, 4), (1, 5), "in")
+    content = Case((operand,), {"A": np.ones(operand.storage_elements, kind)}, {}).content(operand).view(kind)
+    assert np.isnan(content.astype(float)).nonzero()[0].tolist() == [3, 4, 8, 9, 13, 14]
 
 
 def test_the_detail_names_the_element_what_was_there_and_what_should_have_been(found):

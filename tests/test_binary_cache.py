@@ -73,6 +73,24 @@ def test_nothing_is_found_once_what_a_binary_depends_on_has_changed(changed, tmp
     assert BinaryCache(tmp_path, GPU).find(module()) is None
 
 
+def test_a_program_serves_every_device_of_its_architecture_and_no_other(tmp_path):
+    """Whatever the device is called, and whoever drives it: those are conditions of OpenCL's alone."""
+    BinaryCache(tmp_path, GPU).keep(module(), binary())
+    alike = replace(GPU, name="another", selector="fake:GPU:9", driver="2.0", compute_units=9)
+    assert BinaryCache(tmp_path, alike).find(module()) == binary()
+    assert BinaryCache(tmp_path, replace(GPU, architecture="another")).find(module()) is None
+
+
+def test_a_binary_that_is_not_complete_is_not_kept(tmp_path, monkeypatch):
+    """The driver will compile the rest at the first launch; `Device.completed` gives what may be kept."""
+    monkeypatch.setattr(FakeToolchain, "is_complete", lambda self, binary: binary.payload != b"half")
+    cache = BinaryCache(tmp_path, GPU)
+    cache.keep(module(), replace(binary(), payload=b"half"))
+    assert cache.find(module()) is None
+    cache.keep(module(), binary())
+    assert cache.find(module()) == binary()
+
+
 @pytest.mark.opencl
 def test_an_opencl_program_is_its_drivers_and_its_devices():
     target, compiler = opencl_device().target, TOOLCHAINS["OpenCL"]

@@ -125,6 +125,21 @@ class TestChoosing:
         assert asked.choose((72, 64, 1, 64)).name == "T1"
         assert asked.choose((66, 64, 1, 64)).name == "T2", "66 is not aligned as 64 is, which speaks no louder"
 
+    def test_a_size_that_is_very_near_does_not_drown_all_others(self):
+        """T1 won at 1024 by a hundredth, and took twice T2's time at three other sizes; 1032 is next to 1024."""
+        flops = 2.0 * 64 * 64
+        rows = [row(1, 1.0, 1024, 64, 1, 64, others={2: 1.01 * flops * 1024e-9})]
+        rows += [row(2, 1.0, size, 64, 1, 64, others={1: 2 * flops * size * 1e-9}) for size in (512, 2048, 256)]
+        assert logic(*rows, solutions=3).choose((1032, 64, 1, 64)).name == "T2"
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_equally_near_is_so_whatever_the_logarithms_last_bit_says(self, order: int):
+        """40 is five times 8 and a fifth of 200; in binary logarithms these distances differ by one rounding."""
+        assert math.log2(40) - math.log2(8) != math.log2(200) - math.log2(40)
+        rates = (10.0, 99.0)[::order]
+        rows = [row(1, rates[0], 8, 64, 1, 64), row(2, rates[1], 200, 64, 1, 64)]
+        assert logic(*rows).choose((40, 64, 1, 64)).name == ("T2" if order == 1 else "T1")
+
     def test_only_the_nearest_four_are_asked(self):
         """Four sizes for T1, fifty for T2 a little farther away, which would be louder together."""
         rows = [row(1, 1.0, 64, 64, 1, size) for size in (32, 64, 128, 256)]

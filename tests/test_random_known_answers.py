@@ -60,6 +60,77 @@ def test_blocks_of_random123(name: str, rounds: int, counter: list[int], key: li
     assert block(name, rounds, counter, key) == [int(word, 16) for word in output.split()]
 
 
+# Both families once more, one block with Python's whole numbers, after Salmon et al., Parallel Random Numbers: As Easy
+# as 1, 2, 3 (SC 2011): every word size and number of words, with any counter and key.
+
+MULTIPLIERS = {
+    (2, 32): [0xD256D193],
+    (4, 32): [0xD2511F53, 0xCD9E8D57],
+    (2, 64): [0xD2B74407B1CE6E93],
+    (4, 64): [0xD2E7470EE14C6C93, 0xCA5A826395121157],
+}
+WEYL = {32: [0x9E3779B9, 0xBB67AE85], 64: [0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B]}
+"""The golden ratio and the square root of 3, less one."""
+ROTATIONS = {
+    (2, 32): [[13, 15, 26, 6, 17, 29, 16, 24]],
+    (4, 32): [[10, 11, 13, 23, 6, 17, 25, 18], [26, 21, 27, 5, 20, 11, 10, 20]],
+    (2, 64): [[16, 42, 12, 31, 16, 32, 24, 21]],
+    (4, 64): [[14, 52, 23, 5, 25, 46, 58, 32], [16, 57, 40, 37, 33, 12, 22, 32]],
+}
+PARITY = {32: 0x1BD11BDA, 64: 0x1BD11BDAA9FC1A22}
+
+
+def philox_once_more(bits: int, rounds: int, counter: list[int], key: list[int]) -> list[int]:
+    words, mask = list(counter), 2**bits - 1
+    for round_ in range(rounds):
+        keys = [(word + round_ * weyl) & mask for word, weyl in zip(key, WEYL[bits], strict=False)]
+        products = [m * words[2 * place] for place, m in enumerate(MULTIPLIERS[len(words), bits])]
+        high, low = [product >> bits for product in products], [product & mask for product in products]
+        if len(words) == 2:
+            words = [high[0] ^ keys[0] ^ words[1], low[0]]
+        else:
+            words = [high[1] ^ words[1] ^ keys[0], low[1], high[0] ^ words[3] ^ keys[1], low[0]]
+    return words
+
+
+def threefry_once_more(bits: int, rounds: int, counter: list[int], key: list[int]) -> list[int]:
+    count, mask = len(counter), 2**bits - 1
+    keys = [*key, PARITY[bits]]
+    for word in key:
+        keys[-1] ^= word
+
+    def injected(words: list[int], turn: int) -> list[int]:
+        new = [(word + keys[(turn + place) % (count + 1)]) & mask for place, word in enumerate(words)]
+        return [*new[:-1], (new[-1] + turn) & mask]
+
+    words = injected(list(counter), 0)
+    for round_ in range(rounds):
+        # Of four words, the odd ones change places from round to round.
+        pairs = [(0, 1)] if count == 2 else [(0, 1), (2, 3)] if round_ % 2 == 0 else [(0, 3), (2, 1)]
+        for (one, other), rotations in zip(pairs, ROTATIONS[count, bits], strict=True):
+            by = rotations[round_ % 8]
+            words[one] = (words[one] + words[other]) & mask
+            words[other] = ((words[other] << by | words[other] >> (bits - by)) & mask) ^ words[one]
+        if round_ % 4 == 3:
+            words = injected(words, round_ // 4 + 1)
+    return words
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize(("family", "rounds"), [("philox", 7), ("philox", 10), ("threefry", 13), ("threefry", 20)])
+def test_blocks_of_any_counter_and_key_are_those_of_a_second_writing(
+    family: str, rounds: int, count: int, bits: int
+) -> None:
+    second, draw = {"philox": philox_once_more, "threefry": threefry_once_more}[family], np.random.default_rng(bits)
+    edges = [0, 1, 2 ** (bits - 1), 2**bits - 1]
+    for trial in range(40):
+        numbers = [int(word) for word in draw.integers(0, 2**bits, 8, np.uint64 if bits == 64 else np.uint32)]
+        numbers = [edges[trial]] * 8 if trial < len(edges) else numbers
+        counter, key = numbers[:count], numbers[4:][: count // 2 if family == "philox" else count]
+        assert block(f"{family}{count}x{bits}", rounds, counter, key) == second(bits, rounds, counter, key)
+
+
 def test_all_known_answers_of_random123() -> None:
     file = DATA / "rocrand" / "rng_kat.json"
     if not file.is_file():

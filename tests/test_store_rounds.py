@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tunesmith.bench import median_interval
-from tunesmith.records import Measurement, Outcome
+from tunesmith.records import Estimate, Measurement, Outcome
 from tunesmith.store import FULL, in_rounds, repetition
 
 
@@ -24,6 +24,11 @@ def test_one_round_is_the_interval_of_its_samples():
     samples = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95, 1.3]
     assert in_rounds(measured(samples), {}) == measured(samples)
     assert in_rounds(measured(samples), {FULL: measured([9.0] * 7)}) == measured(samples), "itself is no further round"
+
+
+def test_a_round_that_was_disturbed_moves_the_time_no_further_than_to_the_next_round():
+    rounds = {repetition(2): measured([1.1] * 7), repetition(3): measured([9.0] * 7)}
+    assert in_rounds(measured([1.0] * 7), rounds).estimate == Estimate(1.1, 1.0, 9.0, 21)
 
 
 def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():

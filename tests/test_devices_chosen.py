@@ -1,0 +1,110 @@
+"""Which device a selector means among several, and that none is used which failed its trial; no driver is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cuda_runner import H200
+from portblas_kernels import GPU
+from tunesmith.devices import APIS, Found, _choice, choose, discover, open_device
+from tunesmith.records import Target, UserError
+
+
+def opencl(platform: int, number: int, kind: str = "GPU", name: str = "a card") -> Target:
+    return replace(GPU, api="OpenCL", selector=f"OpenCL:{platform}:{number}", kind=kind, name=name)
+
+
+def cuda(number: int) -> Target:
+    return replace(H200, selector=f"CUDA:{number}")
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Says which devices there are, in the order in which they are found, and what is wrong with some, by selector."""
+    monkeypatch.delenv(_choice.SELECTOR_VARIABLE, raising=False)
+
+    def has(*targets: Target, broken: dict[str, str] | None = None) -> list[str]:
+        tried: list[str] = []
+
+        def trial(api: str, selector: str) -> str:
+            tried.append(selector)
+            return (broken or {}).get(selector, "")
+
+        monkeypatch.setattr(_choice, "_find", lambda api: tuple(Found(t.name, t) for t in targets if t.api == api))
+        monkeypatch.setattr(_choice, "_trial", trial)
+        return tried
+
+    return has
+
+
+MANY = [opencl(platform, number) for platform in (10, 1, 0) for number in (10, 11, 1, 0)]
+
+
+@pytest.mark.parametrize("wanted", [target.selector for target in MANY])
+def test_a_whole_selector_means_that_device_alone(machine, wanted):
+    """`OpenCL:0:1` is not `OpenCL:0:10`, which is found before it."""
+    machine(*MANY)
+    assert choose(wanted).selector == wanted
+
+
+@pytest.mark.parametrize(("wanted", "found"), [("OpenCL:0", "OpenCL:0:10"), ("OpenCL:1", "OpenCL:1:10")])
+def test_the_beginning_of_a_selector_ends_between_its_numbers(machine, wanted, found):
+    machine(*MANY)
+    assert choose(wanted).selector == found
+
+
+def test_half_a_number_is_no_selector(machine):
+    machine(opencl(0, 10), cuda(10), cuda(11))
+    for half in ("OpenCL:0:1", "OpenCL:0:", "OpenC", "CUDA:1", "CUDA:", ":10"):
+        with pytest.raises(UserError, match="no usable device matches"):
+            choose(half)
+    assert choose("CUDA:11") == cuda(11)
+
+
+def test_a_device_is_opened_by_its_whole_selector(machine, monkeypatch):
+    devices = {target.selector: target for target in MANY}
+    api = APIS["OpenCL"]
+    monkeypatch.setattr(type(api), "find", lambda self: tuple(Found(t.name, t) for t in MANY))
+    monkeypatch.setattr(type(api), "open", lambda self, target: target)
+    for selector, target in devices.items():
+        assert open_device(selector) == target
+    for half in ("OpenCL:1", "OpenCL:0:", "OpenCL:0:12"):
+        with pytest.raises(UserError, match="no usable device matches"):
+            open_device(half)
+
+
+def test_gpus_come_before_cpus_and_both_are_found_by_kind_and_name(machine):
+    cpu, card = opencl(0, 0, "CPU", "Old Processor"), opencl(1, 0, "GPU", "New Card")
+    machine(cpu, card)
+    assert [choose(wanted) for wanted in ("", "gpu", "CPU", "old proc", "CARD")] == [card, card, cpu, cpu, card]
+    with pytest.raises(UserError, match=r"no usable device matches 'accelerator'.*OpenCL:0:0 \(Old Processor\)"):
+        choose("accelerator")
+
+
+# --- trials -----------------------------------------------------------------------------------------------------------
+
+NONSENSE = "compiling and running a small kernel computed [0]"
+
+
+def test_a_device_that_failed_its_trial_is_passed_over(machine):
+    tried = machine(opencl(0, 0), opencl(0, 1), opencl(0, 2), broken={"OpenCL:0:0": NONSENSE})
+    assert choose().selector == "OpenCL:0:1"
+    assert tried == ["OpenCL:0:0", "OpenCL:0:1"], "those behind the first that works are not tried"
+
+
+@pytest.mark.parametrize("wanted", ["", "OpenCL", "OpenCL:0", "OpenCL:0:0", "gpu", "a card"])
+def test_a_device_that_failed_its_trial_is_not_used_because_it_is_named(machine, wanted):
+    machine(opencl(0, 0), broken={"OpenCL:0:0": NONSENSE})
+    with pytest.raises(UserError, match=r"computed \[0\].*update or remove the driver"):
+        choose(wanted)
+
+
+def test_devices_are_shown_with_what_is_wrong_with_them_behind_those_that_work(machine):
+    machine(opencl(0, 0), opencl(0, 1, "CPU"), opencl(0, 2), broken={"OpenCL:0:0": NONSENSE})
+    found = discover("OpenCL")
+    assert [one.target.selector for one in found if one.target] == ["OpenCL:0:2", "OpenCL:0:1", "OpenCL:0:0"]
+    assert [one.usable for one in found] == [True, True, False]
+    assert NONSENSE in found[-1].problem
+    assert "a card" in found[-1].remedy

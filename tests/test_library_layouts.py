@@ -1,0 +1,266 @@
+"""What a library keeps for a layout serves calls of that layout alone: a call that differs from the last one in one
+thing comes to what it comes to in a library that was never called."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_fakes import HostGpu, Rig
+from gpu_fakes import logic as gpu_logic
+from library_fakes import DEVICES, ORIGIN, TARGET, close, library, logic, solution
+from random_reference import OnGpu
+from tunesmith.devices.fake import FakeDevice
+from tunesmith.library import Launched, Library
+from tunesmith.library.arrays import _streams
+from tunesmith.library.arrays._view import ALIGNMENT
+from tunesmith.logic import Document, Logic, Named, Row
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Estimate, UserError
+
+NN, NT, TN = gemm_type(transpose_b=False), gemm_type(), gemm_type(transpose_a=True, transpose_b=False)
+
+Given = Mapping[str, Any]
+
+
+def columns(*shape: int, dtype: str = "float32", padding: int = 0, apart: int = 0) -> np.ndarray:
+    """Column-major numbers, with rows of padding, and so many bytes behind an address that is aligned."""
+    rows, *others = shape
+    whole = np.zeros((rows + padding) * int(np.prod(others)) * np.dtype(dtype).itemsize + 2 * ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT + apart
+    array = whole[start : start + len(whole) - 2 * ALIGNMENT].view(dtype)
+    array = array.reshape((rows + padding, *others), order="F")[:rows]
+    array[...] = np.random.default_rng([*shape, len(dtype)]).integers(-4, 5, shape)
+    return array
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def outcome(call: Callable[[], np.ndarray], told: list[Launched]) -> tuple[object, ...]:
+    """What a call gives, or why it is refused; and what was launched for it."""
+    before = len(told)
+    try:
+        found = call()
+        result: object = (found.dtype.str, found.strides, found.tolist())
+    except (TypeError, ValueError, UserError) as error:
+        result = f"{type(error).__name__}: {error}"
+    return result, [(one.choice.name, one.problem) for one in told[before:]]
+
+
+def check(made: Callable[[list[Launched]], Library], call: Callable[[Library, Given], Any], *given: Given) -> None:
+    """The last of the calls, after the others and alone."""
+    outcomes = []
+    for calls in (given, given[-1:]):
+        told: list[Launched] = []
+        with made(told) as lib:
+            found = [outcome(lambda one=one: call(lib, one), told) for one in calls]
+        outcomes.append(found[-1])
+        differ = len(calls) == 1 or found[0] != found[-1]
+        assert differ, "two calls that come to the same show nothing"
+    assert outcomes[0] == outcomes[1]
+
+
+# --- `launch`, by operands' names -------------------------------------------------------------------------------------
+
+USUAL: dict[str, Callable[[], Any]] = {
+    "A": lambda: columns(6, 6),
+    "B": lambda: columns(6, 7),
+    "D": lambda: columns(6, 7),
+}
+OTHERS: dict[str, dict[str, Callable[[], Any] | None]] = {
+    "data type": {"A": lambda: columns(6, 6, dtype="int32")},
+    "byte order": {"A": lambda: columns(6, 6, dtype=">f4")},
+    "order of axes": {"A": lambda: columns(6, 6).T},
+    "leading dimension": {"A": lambda: columns(6, 6, padding=2)},
+    "shape": {"B": lambda: columns(6, 8), "D": lambda: columns(6, 8)},
+    "shape of one alone": {"B": lambda: columns(6, 8)},
+    "output that must not be written": {"D": lambda: frozen(columns(6, 7))},
+    "name of an operand": {"B": None, "C": lambda: columns(6, 7)},
+    "one operand more": {"C": lambda: columns(6, 7), "beta": lambda: 1.0},
+    "scalar": {"alpha": lambda: 2.0},
+    "problem type": {"what": lambda: NT},
+}
+
+
+def arguments(changes: Mapping[str, Callable[[], Any] | None]) -> Given:
+    return {name: make() for name, make in {**USUAL, **changes}.items() if make}
+
+
+def launch(lib: Library, given: Given) -> Any:
+    return lib.launch(given.get("what", NN), **{name: x for name, x in given.items() if name != "what"})
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_launch_that_differs_in_one_thing(device, what):
+    def made(told: list[Launched]) -> Library:
+        return library(logic(NN), logic(NT), device=device(TARGET), launched=told.append)
+
+    check(made, launch, arguments({}), arguments(OTHERS[what]))
+
+
+@pytest.fixture
+def rig(monkeypatch):
+    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
+    monkeypatch.setattr(_streams, "Mark", object)
+    return Rig(monkeypatch)
+
+
+def lent(given: Given) -> Given:
+    """The arrays as those of a library that tunesmith does not know, on a GPU."""
+    return {
+        name: OnGpu(x, strides=x.strides, data=(x.ctypes.data, not x.flags.writeable))
+        if isinstance(x, np.ndarray)
+        else x
+        for name, x in given.items()
+    }
+
+
+ON_A_GPU = {**OTHERS, "address": {"A": lambda: columns(6, 6, apart=4)}}
+"""The first solution takes its A by a tensor map, which needs an aligned address."""
+
+
+@pytest.mark.parametrize("what", ON_A_GPU)
+def test_a_launch_on_a_gpu_that_differs_in_one_thing(rig, what):
+    def made(told: list[Launched]) -> Library:
+        rig.device = HostGpu()
+        return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(NT), launched=told.append)
+
+    check(made, lambda lib, given: launch(lib, lent(given)).array, arguments({}), arguments(ON_A_GPU[what]))
+
+
+def test_a_launch_on_another_gpu(monkeypatch):
+    """Of two alike, each carries out what is asked of arrays in its memory."""
+    opened: dict[str, HostGpu] = {}
+
+    def open_device(selector: str) -> HostGpu:
+        made = opened[selector] = HostGpu(int(selector.partition(":")[2]))
+        made.target = replace(made.target, name=TARGET.name, api="fake")
+        return made
+
+    monkeypatch.setattr("tunesmith.library._device.open_device", open_device)
+    monkeypatch.setattr("tunesmith.library._device.context_kept", contextlib.nullcontext)
+    monkeypatch.setattr(_streams, "Mark", object)
+    with Library([(Path("nn.yaml"), gpu_logic(NN))]) as lib:
+        for number in (0, 1, 0, 1):
+            monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address, number=number: number)
+            given = arguments({})
+            launch(lib, lent(given))
+            close(given["D"], given["A"] @ given["B"])
+            out = columns(6, 7)
+            lib.matmul(*(OnGpu(x, strides=x.strides) for x in (given["A"], given["B"], out)))
+            close(out, given["A"] @ given["B"])
+        assert [len(device.launches) for device in opened.values()] == [4, 4]
+
+
+# --- `matmul` ---------------------------------------------------------------------------------------------------------
+
+FACTORS: dict[str, Callable[[], Any]] = {
+    "a": lambda: columns(6, 6),
+    "b": lambda: columns(6, 7),
+    "out": lambda: columns(6, 7),
+}
+OTHER_FACTORS: dict[str, dict[str, Callable[[], Any] | None]] = {
+    "data type": {"a": lambda: columns(6, 6, dtype="int32")},
+    "byte order": {"a": lambda: columns(6, 6, dtype=">f4")},
+    "byte order of out": {"out": lambda: columns(6, 7, dtype=">f4")},
+    "order of axes": {"a": lambda: columns(6, 6).T},
+    "leading dimension": {"a": lambda: columns(6, 6, padding=2)},
+    "shape": {"b": lambda: columns(6, 8), "out": lambda: columns(6, 8)},
+    "shape of one alone": {"b": lambda: columns(6, 8)},
+    "output that must not be written": {"out": lambda: frozen(columns(6, 7))},
+    "another argument": {"c": lambda: columns(6, 7), "beta": lambda: 1.0},
+    "alpha": {"alpha": lambda: 2.0},
+    "activation": {"activation": lambda: "relu"},
+}
+
+
+def factors(changes: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:
+    return {name: make() for name, make in {**FACTORS, **changes}.items() if make}
+
+
+@pytest.mark.filterwarnings("ignore:no logic is for")
+@pytest.mark.parametrize("what", OTHER_FACTORS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_product_that_differs_in_one_thing(device, what):
+    def made(told: list[Launched]) -> Library:
+        return library(logic(NN), logic(TN), device=device(TARGET), launched=told.append)
+
+    check(made, lambda lib, given: lib.matmul(**given), factors({}), factors(OTHER_FACTORS[what]))
+
+
+@pytest.mark.parametrize("what", ["data type", "order of axes", "leading dimension", "shape", "alpha", "address"])
+def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
+    def made(told: list[Launched]) -> Library:
+        rig.device = HostGpu()
+        return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(TN), launched=told.append)
+
+    others = {**OTHER_FACTORS, "address": {"a": lambda: columns(6, 6, apart=4)}}
+    check(made, lambda lib, given: lib.matmul(**lent(given)).array, factors({}), factors(others[what]))
+
+
+class Careful(FakeDevice):
+    """Takes no memory whose elements lie across their own borders, as a CPU's vector instructions do not."""
+
+    def wrap(self, array):  # type: ignore[no-untyped-def]
+        assert array.flags.aligned
+        return super().wrap(array)
+
+
+def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
+    told: list[Launched] = []
+    with library(logic(NN), device=Careful(TARGET), launched=told.append) as lib:
+        for apart in (0, 2, 0, 1):
+            given = factors({"a": lambda apart=apart: columns(6, 6, apart=apart)})
+            close(lib.matmul(**given), given["a"] @ given["b"])
+    assert len(told) == 4
+
+
+# --- how much is kept -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["matmul", "launch"])
+def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monkeypatch):
+    """What is kept is forgotten when it is too much, and found out again."""
+    bound = 4
+    monkeypatch.setattr("tunesmith.library.launch._remembered.REMEMBERED", bound)
+    monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
+    told: list[Launched] = []
+    with library(logic(NN), launched=told.append) as lib:
+        calls = lib._host if call == "matmul" else lib._operands
+        for size in (*range(1, 12), 1, 11):
+            a, b = columns(size, 3), columns(3, 5)
+            out = lib.matmul(a, b, out=columns(size, 5)) if call == "matmul" else lib.launch(NN, A=a, B=b)
+            close(out, a @ b)
+            assert 1 <= len(calls._known) <= bound
+            assert 1 <= len(lib._launchers[""]._ready) <= bound
+    assert [one.problem.sizes[0] for one in told] == [*range(1, 12), 1, 11]
+
+
+# --- leading dimensions -----------------------------------------------------------------------------------------------
+
+
+def test_a_problem_that_was_measured_with_its_leading_dimensions_has_its_own_winner():
+    """Three rows of one size: as it lies by itself, and with two paddings."""
+    leading = {0: (), 2: (8, 8, 8, 8), 6: (12, 12, 12, 12)}
+    named = tuple(Named(f"S{padding}", solution(NN, LoopUnroll=4 + padding)) for padding in leading)
+    time = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
+    rows = tuple(Row((6, 6, 6), where, place, time, 1.0) for place, where in enumerate(leading.values()))
+    told: list[Launched] = []
+    with library(Logic(Document(ORIGIN, NN, named, rows, 0)), launched=told.append) as lib:
+        for padding in leading:
+            a, b, c, out = (columns(6, 6, padding=padding) for _ in range(4))
+            close(lib.launch(NN, A=a, B=b, C=c, D=out), a @ b)
+            close(lib.matmul(a, b, out=out), a @ b)
+        assert lib.select(6, 6, 6).name == "S0"
+    wanted = [(f"S{padding}", where) for padding, where in leading.items() for _ in ("launch", "matmul")]
+    assert [(one.choice.name, one.problem.leading) for one in told] == wanted

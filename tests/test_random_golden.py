@@ -1,0 +1,145 @@
+"""Benchmark files of our own for rocRAND's choice, with what its rules make of them, worked out by hand, and with the
+rules written down a second time: what its golden cases show (`test_random_compat.py`) where they are not there."""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from random_benchmarks import benchmark, benchmarks, decide, pair, rows, write
+from tunesmith.formats import read_random
+from tunesmith.formats.random_outputs import write_selection
+from tunesmith.logic.random_choice import Selection, choose
+from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_shapes import DEFAULT_SHAPES
+
+COMPAT = Objective.COMPAT
+Shape = tuple[int, int]
+Speeds = dict[str, dict[Shape, float]]
+
+PHILOX: Speeds = {
+    "uniform/float": {(256, 1024): 100.0, (512, 2048): 110.0, (64, 64): 95.0, (1024, 512): 80.0},
+    "normal/float": {(256, 1024): 50.0, (512, 2048): 60.0, (64, 64): 70.0, (1024, 512): 45.0},
+}
+"""Of the default's speed: 512x2048 1.1 and 1.2; 64x64 0.95 and 1.4; 1024x512 0.8 and 0.9."""
+XORWOW: Speeds = {"uniform/unsigned_int": {(256, 512): 200.0, (128, 1024): 199.0, (1024, 1024): 150.0}}
+OTHER_CARD: Speeds = {"uniform/float": {(256, 1024): 80.0, (64, 64): 40.0, (512, 2048): 100.0}}
+
+
+def messages(decision: Decision) -> list[str]:
+    return [remark.reason for remark in decision.remarks if "_" in remark.reason]
+
+
+@pytest.fixture
+def selection(tmp_path: Path) -> Selection:
+    """Two files, of two architectures. In the first, one benchmark failed, and one is nobody's."""
+    spoilt = [
+        benchmark("philox4_32_10_normal_float_t128_b64", None),
+        benchmark("BM_memcpy", 500.0),
+    ]
+    known = [*benchmarks("philox4_32_10", PHILOX), *benchmarks("xorwow", XORWOW)]
+    write(tmp_path / "tuning_gfx90a.json", [*known, *spoilt])
+    write(tmp_path / "tuning_gfx1100.json", benchmarks("philox4_32_10", OTHER_CARD), "gfx1100")
+    reading = read_random(sorted(tmp_path.glob("*.json")))
+    said = " ".join(map(str, reading.complaints))
+    assert "tuning_gfx90a.json" in said
+    assert "BM_memcpy/manual_time: is no name of a generator's benchmark" in said
+    return choose(reading.rows, COMPAT)
+
+
+def test_compat_chooses_ranks_and_warns_by_generator_and_architecture(selection: Selection) -> None:
+    found = {(one.generator, one.architecture): one for one in selection.decisions}
+    assert set(found) == {("philox4_32_10", "gfx90a"), ("xorwow", "gfx90a"), ("philox4_32_10", "gfx1100")}
+    first, second, third = (found[key] for key in sorted(found, key=lambda key: (key[0], key[1] != "gfx90a")))
+
+    assert pair(first.chosen) == (64, 64)
+    assert first.score == pytest.approx((0.95 + 1.4) / 2, rel=1e-15)
+    assert {str(one.case): one.ratio for one in first.ratios} == {"normal/float": 1.4, "uniform/float": 0.95}
+    assert [str(one.case) for one in first.regressions] == ["uniform/float"]
+    ranking = [(pair(one.shape), one.score) for one in first.ranking if one.score == one.score]
+    assert [shape for shape, _ in ranking] == [(64, 64), (512, 2048), (256, 1024), (1024, 512)]
+    assert [score for _, score in ranking] == pytest.approx([1.175, 1.15, 1.0, 0.85], rel=1e-15)
+    assert messages(first) == ["best_has_regressions", "next_best_without_regressions"]
+    assert first.safe
+    assert pair(first.safe.shape) == (512, 2048)
+
+    assert (pair(second.chosen), second.score, messages(second)) == ((512, 2048), 1.25, [])
+    assert (pair(third.chosen), third.score, messages(third)) == ((256, 512), 1.0, [])
+
+
+def test_headers_of_compat_return_the_chosen_shapes(selection: Selection, tmp_path: Path) -> None:
+    write_selection(selection.decisions, tmp_path / "out")
+    lines = {
+        path.name: sorted(re.findall(r"case target_arch::(\w+): return (\d+);", path.read_text()))
+        for path in (tmp_path / "out").glob("*.hpp")
+        if path.name != "tunesmith_target_arch.hpp"
+    }
+    assert lines == {
+        "philox4_32_10_config.hpp": [("gfx1100", "2048"), ("gfx1100", "512"), ("gfx90a", "64"), ("gfx90a", "64")],
+        "xorwow_config.hpp": [("gfx90a", "256"), ("gfx90a", "512")],
+    }
+
+
+def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(tmp_path: Path) -> None:
+    """Where rocRAND's script stops with an IndexError."""
+    path = write(tmp_path / "tuning.json", benchmarks("philox4_32_10", {"uniform/float": {(64, 64): 90.0}}))
+    selection = choose(read_random([path]).rows, COMPAT)
+    assert selection.decisions == ()
+    said = [str(one) for one in selection.complaints if "tuning.json" in str(one)]
+    assert any("the default 256x1024 was not measured for uniform/float" in one for one in said)
+
+
+# --- the rules once more ----------------------------------------------------------------------------------------------
+
+
+def by_the_rules(speeds: Speeds, default: Shape) -> dict[str, Any]:
+    """Each speed over the default's, the mean for each shape, the highest wins; below 0.98 is a regression, and then
+    the best of the others is looked for that is faster than the default on average and everywhere."""
+    ratios: dict[Shape, dict[str, float]] = {}
+    for case in sorted(speeds):
+        for shape, speed in speeds[case].items():
+            ratios.setdefault(shape, {})[case] = speed / speeds[case][default]
+    means = {shape: statistics.fmean(one.values()) for shape, one in ratios.items()}
+    ranking = sorted(means, key=lambda shape: -means[shape])
+    best, *others = ranking
+    regressions = [case for case, ratio in ratios[best].items() if ratio < 0.98]
+    said, safe = [], None
+    if regressions:
+        faster = [shape for shape in others if means[shape] > 1]
+        safe = next((shape for shape in faster if all(ratio > 1 for ratio in ratios[shape].values())), None)
+        said = ["best_has_regressions"] + ([] if faster else ["no_other_config_with_average_speedup"])
+        said += ["next_best_without_regressions" if safe else "no_config_without_regressions"]
+    return {"ranking": ranking, "means": means, "regressions": regressions, "said": said, "safe": safe}
+
+
+def made_up(source: random.Random, default: Shape) -> Speeds:
+    """No two means alike, so that the order of equals (of NumPy's quicksort) is not asked."""
+    shapes = {(source.choice([64, 128, 256, 512, 1024]), source.choice([64, 512, 1024, 4096])) for _ in range(9)}
+    cases = source.sample(["uniform/float", "normal/double", "poisson/unsigned_int", "log_normal/half"], 3)
+    spread = source.choice([0.01, 0.1, 0.4])
+    speed = {case: source.uniform(50, 500) for case in cases}
+    return {
+        case: {shape: speed[case] * (1 + spread * source.uniform(-1, 1)) for shape in sorted({*shapes, default})}
+        for case in cases
+    }
+
+
+def test_made_up_speeds_are_chosen_from_as_by_a_second_writing_of_the_rules() -> None:
+    shape = DEFAULT_SHAPES["philox4_32_10"]
+    default, seen = (shape.block, shape.grid), set()
+    for seed in range(200):
+        speeds = made_up(random.Random(seed), default)
+        decision, wanted = decide(rows("philox4_32_10", speeds), COMPAT), by_the_rules(speeds, default)
+        assert [pair(one.shape) for one in decision.ranking] == wanted["ranking"]
+        means = [wanted["means"][shape] for shape in wanted["ranking"]]
+        assert [one.score for one in decision.ranking] == pytest.approx(means, rel=1e-14)
+        assert [str(one.case) for one in decision.regressions] == wanted["regressions"]
+        assert messages(decision) == wanted["said"]
+        assert (decision.safe and pair(decision.safe.shape)) == wanted["safe"]
+        seen.add(tuple(wanted["said"]))
+    assert len(seen) == 4, "every message is met"

@@ -1,0 +1,162 @@
+"""What a measurement is found by: whatever could change its value makes another key, and nothing else does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunesmith.bench import Batch, Job, Policy
+from tunesmith.devices.fake import fake_target
+from tunesmith.kernels.fake import FakeGemm
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import (
+    Configuration,
+    Estimate,
+    Launch,
+    Measurement,
+    Outcome,
+    Problem,
+    ProblemType,
+    ScalarArgument,
+    Target,
+)
+from tunesmith.session.frame.measure import Ledger, RecordedMeasure
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.store import Store, measurement_key
+from tunesmith.toolchains.fake import FakeToolchain
+
+NN, NT = gemm_type(transpose_b=False), gemm_type()
+GPU, CONFIG, SIZE = fake_target(), FakeGemm().space(NN).defaults, (64, 32, 16)
+
+PARTS: dict[str, Any] = {
+    "target": GPU,
+    "toolchain": "compiler 1",
+    "identity": "i",
+    "plan_digest": "p",
+    "problem": Problem(NN, SIZE),
+    "policy": Policy().key(),
+}
+OTHERS: dict[str, Any] = {
+    "api": {"target": replace(GPU, api="another")},
+    "device": {"target": replace(GPU, name="another")},
+    "architecture": {"target": replace(GPU, architecture="another")},
+    "driver": {"target": replace(GPU, driver="1.1")},
+    "compiler": {"toolchain": "compiler 2"},
+    "solution": {"identity": "j"},
+    "plan": {"plan_digest": "q"},
+    "type": {"problem": Problem(NT, SIZE)},
+    "sizes": {"problem": Problem(NN, (64, 32, 17))},
+    "leading dimensions": {"problem": Problem(NN, SIZE, (64, 64, 64, 17))},
+    "scalars": {"problem": Problem(NN, SIZE, (), Configuration({"alpha": 2.0}))},
+    "policy": {"policy": Policy(noise=0.02).key()},
+}
+
+
+def test_each_part_alone_makes_another_key() -> None:
+    keys = {name: measurement_key(**{**PARTS, **changed}) for name, changed in OTHERS.items()}
+    assert len({measurement_key(**PARTS), *keys.values()}) == 1 + len(OTHERS)
+    assert set(inspect.signature(measurement_key).parameters) == set(PARTS)
+
+
+def test_parts_that_change_places_make_another_key() -> None:
+    """So no two are joined into one text in which the border between them is lost."""
+    names = ("toolchain", "identity", "plan_digest")
+    keys = {
+        measurement_key(**{**PARTS, **dict(zip(names, values, strict=True))})
+        for values in (("ab", "c", ""), ("a", "bc", ""), ("a", "b", "c"), ("", "abc", ""), ("c", "ab", ""))
+    }
+    assert len(keys) == 5
+
+
+# --- what a run measures again ----------------------------------------------------------------------------------------
+
+
+class Counting:
+    """A bench that measures everything in a second and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
+        for job in (job for race in batch.races for job in race.jobs):
+            self.jobs.append(job)
+            yield job, Measurement(Outcome.OK, samples=(1.0,), estimate=Estimate(1.0, 1.0, 1.0, 1))
+
+
+def asked(folder: Path, target: Target = GPU, policy: Policy | None = None, size: Problem | None = None) -> int:
+    """How many cells a run on this store has the bench measure, where one is asked for."""
+    bench, problem = Counting(), size or Problem(NN, SIZE)
+    with Store.open(folder / "store.sqlite") as store:
+        oracle = ConfigurationOracle(problem.type, target)
+        measure = RecordedMeasure(oracle, bench, store, policy or Policy(), Ledger())  # type: ignore[arg-type]
+        table = measure.screen([[CONFIG]], [problem], racing=False)
+    assert len(table.cells) == 1
+    return len(bench.jobs)
+
+
+def other_options(self: FakeGemm, config: Configuration, kind: ProblemType, real=FakeGemm.modules) -> Any:  # type: ignore[no-untyped-def]
+    return tuple(replace(module, options=(*module.options, "-O1")) for module in real(self, config, kind))
+
+
+def other_text(self: FakeGemm, config: Configuration, kind: ProblemType, real=FakeGemm.modules) -> Any:  # type: ignore[no-untyped-def]
+    return tuple(replace(module, text=module.text + " ") for module in real(self, config, kind))
+
+
+def other_plan(self: FakeGemm, *given: Any, real=FakeGemm.plan) -> Any:  # type: ignore[no-untyped-def]
+    """The same program, launched with another number."""
+    plan = real(self, *given)
+    steps = [
+        replace(step, arguments=(*step.arguments[:-1], ScalarArgument(0.5, "float64")))
+        for step in plan.steps
+        if isinstance(step, Launch)
+    ]
+    return replace(plan, steps=tuple(steps))
+
+
+CHANGES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
+    "compiler": lambda patch: patch.setattr(FakeToolchain, "version", lambda self, target: "fake 1.1"),
+    "options": lambda patch: patch.setattr(FakeGemm, "modules", other_options),
+    "text": lambda patch: patch.setattr(FakeGemm, "modules", other_text),
+    "plan": lambda patch: patch.setattr(FakeGemm, "plan", other_plan),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (asked(tmp_path), asked(tmp_path)) == (1, 0)
+    CHANGES[what](monkeypatch)
+    assert (asked(tmp_path), asked(tmp_path)) == (1, 0)
+
+
+@pytest.mark.parametrize("part", ["name", "architecture", "driver"])
+def test_another_device_or_driver_is_measured_again(part: str, tmp_path: Path) -> None:
+    other = replace(GPU, **{part: "another"})
+    assert [asked(tmp_path, target) for target in (GPU, other, GPU, other)] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("size", [change["problem"] for change in OTHERS.values() if "problem" in change], ids=str)
+def test_another_problem_is_measured_again(size: Problem, tmp_path: Path) -> None:
+    assert [asked(tmp_path, size=one) for one in (None, size, None, size)] == [1, 1, 0, 0]
+
+
+HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_processes"}
+"""Of a policy what changes no measurement's value."""
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
+def test_another_policy_is_measured_again_unless_only_its_patience_changed(name: str, tmp_path: Path) -> None:
+    usual = getattr(Policy(), name)
+    other = replace(Policy(), **{name: (not usual) if isinstance(usual, bool) else usual + 1})
+    assert [asked(tmp_path, policy=policy) for policy in (None, other)] == [1, int(name not in HOW_LONG_TO_WAIT)]
+
+
+def test_where_a_device_is_plugged_in_is_no_part_of_a_key(tmp_path: Path) -> None:
+    """Two GPUs of one kind know each other's measurements."""
+    assert (asked(tmp_path), asked(tmp_path, replace(GPU, selector="fake:GPU:7"))) == (1, 0)
