@@ -15,8 +15,9 @@ from tunesmith.toolchains import BinaryCache
 from ._details import JobDetails
 from ._events import Compiled, Event
 from ._job import Policy, launch_outcome
-from ._messages import Built, Probe, Ready, Start
+from ._messages import Built, Probe, Ready, Running, Start
 from ._process import Child, Spawner
+from ._workers import TIMEOUT
 
 _DYING_SECONDS = 5.0
 _STARTING_SECONDS = 120.0
@@ -47,13 +48,14 @@ class _Task:
 
 @dataclass(eq=False)
 class _Seat:
-    """A process of the pool and what it is at."""
+    """A process of the pool and what it is at; `running` says that a launch of its task runs."""
 
     child: Child
     task: _Task | None = None
     deadline: float = 0.0
     served: int = 0
     started: bool = False
+    running: bool = False
 
 
 class Compilers:
@@ -178,6 +180,10 @@ class Compilers:
             if isinstance(message, Ready):
                 seat.started = True
                 seat.deadline = time.monotonic() + self._policy.compile_timeout_seconds
+            elif isinstance(message, Running):
+                seat.running, policy = message.now, self._policy
+                allowed = policy.timeout_seconds if message.now else policy.compile_timeout_seconds
+                seat.deadline = time.monotonic() + allowed
             elif isinstance(message, Built):
                 self._finished(seat, task, message)
             else:
@@ -203,11 +209,14 @@ class Compilers:
         if task.tried == 1 and (cause or seat.served):
             self._queue.appendleft(task)
             return
-        seconds = self._policy.compile_timeout_seconds
+        policy = self._policy
+        reason, seconds = (
+            (TIMEOUT, policy.timeout_seconds) if seat.running else (TIMED_OUT, policy.compile_timeout_seconds)
+        )
         words = "\n".join(filter(None, [cause, seat.child.last_words()]))
         what = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
-            self._settle(task, Built(seconds, None, TIMED_OUT, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
+            self._settle(task, Built(seconds, None, reason, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
         elif isinstance(task.request, Probe):
             self._settle(task, Built(0.0, None, cause, f"at {what}\n{words}"), Outcome.CRASH)
         else:
