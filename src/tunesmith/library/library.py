@@ -14,6 +14,7 @@ from tunesmith.devices import Device
 from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, logic_files
+from tunesmith.problems import whole_size
 from tunesmith.records import Problem, ProblemType, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
@@ -113,13 +114,14 @@ class Library:
         One size for each index of the problem type, in its order; for a GEMM without a batch, M, N, 1, K will do as
         well as M, N, K. They are column-major as in BLAS: `matmul` of row-major arrays is the problem of the transposed
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
-        for sizes or a type that do not fit, UserError when nothing is legal there.
+        for sizes that are no whole numbers from 1 on, and for sizes or a type that do not fit; UserError when nothing
+        is legal there.
         """
         launcher = self._launcher_on("")
         kind = _named((*launcher.logics, *(launcher.sunk if problem_type else ())), problem_type, self._left_out)
         if why := launcher.sunk.get(kind):
             raise why
-        problem = Problem(kind, door_of(kind).sizes(kind, sizes))
+        problem = Problem(kind, _sizes(kind, sizes))
         with self._lock:
             choice = next(launcher.choices(problem), None)
         if choice is None:
@@ -130,7 +132,7 @@ class Library:
         """`select` without the device: what the first logic of the type prefers, legal on this machine or not."""
         logics = {logic.document.problem_type: logic for _, logic in reversed(self._all)}
         kind = _named(logics, problem_type)
-        return logics[kind].choose(door_of(kind).sizes(kind, sizes))
+        return logics[kind].choose(_sizes(kind, sizes))
 
     def launch(
         self,
@@ -253,6 +255,12 @@ class Library:
             if logic.document.problem_type not in logics
         }
         return Launcher(device, logics, sunk, self._left_out)
+
+
+def _sizes(kind: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
+    """A size for each index, as a person gave them. Raises ValueError for what cannot be one."""
+    sizes = door_of(kind).sizes(kind, given)
+    return tuple(whole_size(kind, index, size) for index, size in zip(kind.indices, sizes, strict=True))
 
 
 def _named(kinds: Collection[ProblemType], asked: ProblemType | str, left_out: Sequence[UserError] = ()) -> ProblemType:

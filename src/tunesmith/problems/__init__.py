@@ -2,7 +2,7 @@
 
 from tunesmith.records import Registry
 
-from ._base import Array, Expected, Operation, storage_bytes, strided
+from ._base import Array, Expected, Operation, storage_bytes, strided, whole_size
 from ._files import text_of
 from ._keys import Key, checked, shown, unknown_key
 from ._yaml import Node, read_yaml
@@ -40,4 +40,5 @@ __all__ = [
     "strided",
     "text_of",
     "unknown_key",
+    "whole_size",
 ]
