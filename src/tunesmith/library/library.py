@@ -15,7 +15,7 @@ from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.problems import whole_size
-from tunesmith.records import Problem, ProblemType, Target, UserError, Value
+from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
 from .arrays._libraries import as_tensor, dtype_name, torch_if_there
@@ -26,6 +26,9 @@ from .gemm._host_calls import HostCalls, on_host
 from .gemm._torch_calls import TorchCalls
 from .launch._launcher import Launched, Launcher, with_left_out
 from .launch._operand_calls import OperandCalls, Request
+
+TOO_LARGE = "maximum allocation"
+"""Why families refuse an operand that is larger than any buffer of the device."""
 
 
 def load(
@@ -124,8 +127,8 @@ class Library:
         problem = Problem(kind, _sizes(kind, sizes))
         with self._lock:
             choice = next(launcher.choices(problem), None)
-        if choice is None:
-            raise UserError(kind.name, f"no solution is legal at {problem}", "tune for such sizes")
+            if choice is None:
+                raise _nothing_legal(problem, launcher.refusals(problem))
         return choice
 
     def says(self, *sizes: int, problem_type: str = "") -> Choice:
@@ -255,6 +258,15 @@ class Library:
             if logic.document.problem_type not in logics
         }
         return Launcher(device, logics, sunk, self._left_out)
+
+
+def _nothing_legal(problem: Problem, why: Mapping[str, Rejection]) -> UserError:
+    """`why` has the reason by each solution's name."""
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in why.items())
+    in_parts = problem.type.operation == "GEMM" and all(reason.reason == TOO_LARGE for reason in why.values())
+    remedy = "ask for a part: `matmul` of arrays on the host makes such a product in halves" if in_parts else ""
+    what = f"no solution is legal at {problem} ({reasons})"
+    return UserError(problem.type.name, what, remedy or "tune for such sizes")
 
 
 def _sizes(kind: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from tunesmith.library.launch._remembered import RememberedCalls
 from ._batches import by_numpy
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
+from ._halves import Halved
 from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, Direct, Empty, Recipe, Unfused, recipe
 from ._request import GemmRequest
 
@@ -66,6 +67,8 @@ class Calls(RememberedCalls[Known], ABC):
                     return self._copied(known, recipe, given, scalars)
                 case ByNumPy():
                     return by_numpy(given, scalars, known.request, known.blank)
+                case Halved() as recipe:
+                    return self._in_halves(known, recipe, given, scalars)
                 case recipe:
                     return self._followed(known, recipe, given, scalars)
 
@@ -104,6 +107,16 @@ class Calls(RememberedCalls[Known], ABC):
             return self.matmul(known.arrays.torch, inner, scalars)
         result = self.matmul(known.arrays.torch, inner._replace(out=known.blank(recipe.axes["out"])), scalars)
         return _into(known.blank() if given.out is None else given.out, result)
+
+    def _in_halves(self, known: Known, recipe: Halved, given: Arguments, scalars: Scalars) -> Any:
+        """Both halves of the result, one after the other; on the host."""
+        out, operands = given.out, (x for x in given[:-1] if x is not None)
+        if out is not None and any(np.may_share_memory(out, x) for x in operands):
+            return self._copied(known, OVER_AN_OPERAND, given, scalars)
+        out = known.blank() if out is None else out
+        for half in recipe.halves(given._replace(out=out)):
+            self.matmul(None, half, scalars)
+        return out
 
     def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
         """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""

@@ -13,6 +13,7 @@ from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
 from ._batches import numpy_serves, vendors_batch, vendors_match
 from ._call import Call
+from ._halves import Halved, halved, spread_out
 from ._layouts import LayoutMatch, best_match, misfits, problem_of
 from ._request import GemmRequest
 
@@ -112,7 +113,7 @@ class Empty:
     """There are no terms to add up, or no sums."""
 
 
-Recipe = Direct | Copied | Unfused | ByNumPy | Empty
+Recipe = Direct | Copied | Unfused | ByNumPy | Halved | Empty
 
 ROWS_FIRST = (0, 1, 2)
 
@@ -141,9 +142,17 @@ def recipe(launcher: Launcher, given: Call) -> Recipe:
         return Copied({name: axes[name] for name in wrong}, shared, why)
     if call.request.bias and not _adjacent(call.extra["Bias"]):
         return Copied({"bias": ROWS_FIRST}, shared, "its elements do not follow one another")
-    with launcher.at_home():
-        if direct := _direct(launcher, call, part, match):
-            return direct
+    try:
+        with launcher.at_home():
+            if direct := _direct(launcher, call, part, match):
+                return direct
+    except UserError:
+        most = launcher.device.target.max_allocation_bytes
+        if call.out.on_host and (parts := halved(given, most)):
+            return parts
+        if call.out.on_host and (spread := spread_out(call, most)):
+            return Copied({name: axes[name] for name in spread}, shared, "no buffer of the device holds it as it lies")
+        raise
     why = f"no solution takes addresses that are no multiples of {ALIGNMENT} bytes"
     return Copied({name: axes.get(name, ROWS_FIRST) for name in _unaligned(call)}, shared, why)
 

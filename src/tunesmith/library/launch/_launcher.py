@@ -111,6 +111,11 @@ class Launcher:
         """The logic's candidates without those that are known not to run this problem here."""
         return (choice for choice, solution in self._candidates(problem) if not self._refusal(solution, problem))
 
+    def refusals(self, problem: Problem) -> dict[str, Rejection]:
+        """Why solutions, by name, are known not to run this problem here."""
+        every = ((choice.name, self._refusal(solution, problem)) for choice, solution in self._candidates(problem))
+        return {name: refusal for name, refusal in every if refusal}
+
     def ready(self, problem: Problem, aligned: bool = True) -> Ready:
         """The first choice that compiles, with its plan; where operands are not `aligned` to ALIGNMENT bytes, the first
         that needs no such thing. Raises UserError when nothing runs."""
