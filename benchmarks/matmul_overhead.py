@@ -156,8 +156,10 @@ def cases(library: Library, torch: Any, size: int, dtype: str) -> list[tuple[str
     ]
 
 
-def compared(ours: Call, theirs: Call, torch: Any) -> tuple[float, tuple[float, float], float, tuple[float, float]]:
-    """Microseconds a call and their interval, of ours and of theirs."""
+def compared(
+    ours: Call, theirs: Call, torch: Any, calls: int = CALLS
+) -> tuple[float, tuple[float, float], float, tuple[float, float]]:
+    """Microseconds a call and their interval, of ours and of theirs, in blocks of so many calls."""
     seconds: dict[Call, list[float]] = {ours: [], theirs: []}
     for _ in range(ROUNDS + 1):
         for call, blocks in seconds.items():
@@ -165,9 +167,9 @@ def compared(ours: Call, theirs: Call, torch: Any) -> tuple[float, tuple[float, 
             if torch:
                 torch.cuda.synchronize()
             began = time.perf_counter()
-            for _ in range(CALLS):
+            for _ in range(calls):
                 call()
-            blocks.append((time.perf_counter() - began) / CALLS * 1e6)
+            blocks.append((time.perf_counter() - began) / calls * 1e6)
     mine, other = (_summary(blocks[1:]) for blocks in seconds.values())
     return *mine, *other
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+
 from cuda_runner import H200
+from tunesmith.devices._gemm_call import GemmCall
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, LibraryCall, Problem
@@ -49,6 +54,40 @@ class FakeCuBlas:
     @property
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
+
+
+def at(address: int, count: int, dtype: str) -> np.ndarray:
+    """The memory at an address."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8).view(dtype)
+
+
+def carried_out(step: LibraryCall, addresses: Mapping[str, int]) -> None:
+    """What cuBLAS makes of a call on the host's memory, by the definition of its strided batches. It has no epilogue
+    here, and C comes into D first, as it does there."""
+    g = GemmCall.of(step)
+    assert (g.bias, g.activation, g.scaled) == (False, "none", False)
+
+    def matrices(
+        name: str, shape: tuple[int, int], leading: int, stride: int, dtype: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The places of batch x rows x columns, column-major, and the memory that they are in."""
+        assert leading >= shape[0]
+        batch, rows, columns = np.ogrid[: g.batch, : shape[0], : shape[1]]
+        places = batch * stride + columns * leading + rows
+        return places, at(addresses[name], int(places.max()) + 1, dtype)
+
+    a, in_a = matrices("A", (g.k, g.m) if g.transpose_a else (g.m, g.k), g.lda, g.stride_a, g.dtype)
+    b, in_b = matrices("B", (g.n, g.k) if g.transpose_b else (g.k, g.n), g.ldb, g.stride_b, g.dtype)
+    d, in_d = matrices("D", (g.m, g.n), g.ldd, g.stride_d, g.dest)
+    wide_a, wide_b = in_a[a].astype(float), in_b[b].astype(float)
+    wide_a = wide_a.transpose(0, 2, 1) if g.transpose_a else wide_a
+    wide_b = wide_b.transpose(0, 2, 1) if g.transpose_b else wide_b
+    result = g.alpha * (wide_a @ wide_b)
+    if g.beta:
+        c, in_c = matrices("C", (g.m, g.n), g.ldc, g.stride_c, g.dest)
+        result += g.beta * in_c[c].astype(float)
+    in_d[d] = result
 
 
 def plain(argument: object) -> object:

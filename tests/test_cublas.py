@@ -37,6 +37,13 @@ def test_a_batch_goes_by_strides_in_the_order_of_cublas():
     assert [type(one) for one in arguments if isinstance(one, ctypes.c_longlong)] == [ctypes.c_longlong] * 3
 
 
+def test_strides_of_a_batch_may_be_any_also_none():
+    """A matrix that serves the whole batch has the stride 0, heads that lie side by side one within a row."""
+    _, arguments = gemm_arguments(GemmCall.of(call(stride_a=0, stride_b=7, stride_d=2**40)), POINTERS)
+    held = [plain(argument) for argument in arguments]
+    assert (held[9], held[13], held[18]) == (0, 7, 2**40)
+
+
 def test_one_matrix_goes_without_strides():
     name, arguments = gemm_arguments(GemmCall.of(call(batch=1, beta=0.0)), POINTERS)
     assert name == "cublasGemmEx"
@@ -107,6 +114,20 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     for c in (ADDRESSES["C"], ADDRESSES["D"], 0xC800):
         repeated(11, ADDRESSES | {"C": c})
     assert [vars_then["srcDevice"] for _, vars_then, _ in copies[1:]] == [0xC000, 0xC800]
+
+
+@pytest.mark.parametrize("strides", [{"stride_c": 100}, {"stride_d": 100}, {"stride_c": 100, "stride_d": 90}])
+def test_where_matrices_do_not_follow_one_another_c_is_copied_matrix_by_matrix(monkeypatch, strides):
+    copies = []
+    memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
+    fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
+    monkeypatch.setattr(_cublas, "bindings", lambda: fake_driver)
+    monkeypatch.setattr(_cublas, "call", lambda name, made, stream: copies.append(dict(vars(made))))
+    bound(CuBlas(FakeCuBlas()), call(**strides), ADDRESSES, 11)()
+    c, d = strides.get("stride_c", 8 * 7), strides.get("stride_d", 6 * 7)
+    assert [(made["srcDevice"], made["dstDevice"], made["Height"]) for made in copies] == [
+        (0xC000 + 4 * index * c, 0xD000 + 4 * index * d, 7) for index in range(3)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -135,40 +135,6 @@ def test_beta_zero_reads_no_c():
             close(lib.matmul(a, b, c=np.full((5, 7), np.nan, np.float32), beta=0.0), a @ b)
 
 
-class TestRefusals:
-    """Before anything is launched, in words that say what is wrong."""
-
-    def refused(self, error: type[Exception], says: str, *arguments: object, **named: object) -> None:
-        with library(logic(TYPES[0])) as lib, pytest.raises(error, match=says):
-            lib.matmul(*arguments, **named)  # type: ignore[arg-type]
-
-    def test_shapes_that_do_not_multiply(self):
-        self.refused(ValueError, "4 columns and b has 5 rows", normal(3, 4), normal(5, 6))
-        self.refused(ValueError, "batches", normal(2, 3, 4), normal(3, 4, 5))
-        self.refused(ValueError, "matrices", normal(4), normal(4, 5))
-        self.refused(ValueError, "matrices", normal(1, 1, 3, 4), normal(4, 5))
-
-    def test_c_and_out_of_another_shape(self):
-        for beta in (0.0, 1.0):
-            self.refused(ValueError, "c has shape", normal(3, 4), normal(4, 5), c=normal(5, 3), beta=beta)
-        self.refused(ValueError, "out has shape", normal(3, 4), normal(4, 5), out=normal(4, 5))
-        self.refused(ValueError, "c must be given", normal(3, 4), normal(4, 5), beta=1.0)
-
-    def test_out_that_cannot_be_written(self):
-        out = normal(3, 5)
-        out.flags.writeable = False
-        self.refused(ValueError, "written", normal(3, 4), normal(4, 5), out=out)
-        self.refused(ValueError, "written", normal(3, 4), normal(4, 5), out=[[0.0] * 5] * 3)
-
-    def test_data_types(self):
-        self.refused(TypeError, "a is float32, b is float64", normal(3, 4), normal(4, 5, dtype="float64"))
-        self.refused(TypeError, "out is float64", normal(3, 4), normal(4, 5), out=normal(3, 5, dtype="float64"))
-        self.refused(TypeError, "int64", np.ones((3, 4), int), np.ones((4, 5), int))
-
-    def test_a_precision_that_was_not_tuned(self):
-        self.refused(UserError, "float64.*SB", normal(3, 4, dtype="float64"), normal(4, 5, dtype="float64"))
-
-
 def test_beta_where_no_type_has_it_follows_the_product():
     a, b, c = normal(2, 3), normal(3, 2), normal(2, 2)
     with library(logic(gemm_type(use_beta=False))) as lib:

@@ -132,6 +132,89 @@ def test_batches_follow_one_another_or_share_their_weights(torch, kernel, letter
         close(lib.matmul(heads, b), heads, b)
 
 
+def singles(letter: str, told: list, **more) -> Library:  # type: ignore[type-arg]
+    """All transposes by cuBLAS, none of them of a batch; `told` hears of launches."""
+    kinds = [gemm_type(letter, transpose_a=a, transpose_b=b, **more) for a in (False, True) for b in (False, True)]
+    if letter == "f8":
+        kinds = [gemm_type(letter, transpose_a=True, transpose_b=False, **more)]
+    logics = [(Path(f"{kind.name}.yaml"), logic("VendorBlas", kind, {})) for kind in kinds]
+    return Library(logics, launched=told.append)
+
+
+def batches(torch, batch: int, rows: int, columns: int, dtype):
+    """Batches that cuBLAS takes as they lie: each transposed, padded, apart, side by side, shared."""
+    yield torch.randn(batch, rows, columns, device="cuda").to(dtype)
+    yield torch.randn(batch, columns, rows, device="cuda").to(dtype).mT
+    yield torch.randn(2 * batch, rows + 2, columns + 3, device="cuda").to(dtype)[::2, 1:-1, 3:]
+    yield torch.randn(rows, batch, columns, device="cuda").to(dtype).transpose(0, 1)
+    yield torch.randn(rows, columns, device="cuda").to(dtype).expand(batch, rows, columns)
+    yield torch.randn(columns, rows, device="cuda").to(dtype).mT
+
+
+@pytest.mark.parametrize(("letter", "dest"), [("s", ""), ("h", ""), ("b", ""), ("h", "s"), ("b", "s")])
+def test_a_batch_without_a_type_is_one_call_of_cublas_in_any_layout(torch, letter, dest):
+    dtype, told = getattr(torch, DTYPES[letter]), []
+    out_dtype = torch.float32 if dest else dtype
+    with singles(letter, told, dest=dest) as lib, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for a, b in itertools.product(batches(torch, 5, 33, 48, dtype), batches(torch, 5, 48, 40, dtype)):
+            if a.ndim + b.ndim == 4:
+                continue
+            told.clear()
+            close(lib.matmul(a, b, out_dtype=out_dtype), a, b)
+            assert len(told) == 1
+        a, b = (next(batches(torch, 5, *shape, dtype)) for shape in ((33, 48), (48, 40)))
+        side_by_side = torch.randn(33, 5, 40, device="cuda").to(out_dtype).transpose(0, 1)
+        for residual in (side_by_side, side_by_side.contiguous()):
+            out = torch.full((7, 35, 44), 3.0, device="cuda", dtype=out_dtype)
+            found = lib.matmul(a, b, out[1:6, 1:34, 2:42], c=residual, alpha=2.0, beta=-0.5)
+            close(found, 2 * a, b, -0.5 * residual.double(), slack=2.0)
+            found.fill_(3.0)
+            assert bool((out == 3.0).all())
+
+
+def test_batches_of_doubles_and_of_integers_by_cublas(torch):
+    told: list = []
+    random = torch.Generator(device="cuda").manual_seed(3)
+    a, b = (torch.randint(-9, 9, shape, device="cuda", generator=random) for shape in ((5, 32, 48), (5, 48, 40)))
+    wanted = (a.double() @ b.double()).cpu()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with singles("d", told) as lib:
+            assert bool((lib.matmul(a.double(), b.double()).cpu() == wanted).all())
+        with singles("i8", told) as lib:
+            for left in (a.to(torch.int8), a.to(torch.int8).mT.contiguous().mT):
+                assert bool((lib.matmul(left, b.to(torch.int8)).double().cpu() == wanted).all())
+    assert [launched.plan.steps[0].parameters["batch"] for launched in told] == [5] * 3
+
+
+def test_batches_of_float8_with_scales_by_cublas(torch):
+    told: list = []
+    a, b = (torch.randint(-4, 5, shape, device="cuda").to(torch.float8_e4m3fn) for shape in ((3, 32, 64), (3, 48, 64)))
+    scale = torch.full((1,), 0.5, device="cuda")
+    with singles("f8", told, dest="s", scaled=True) as lib, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = lib.matmul(a, b.mT, scale_a=scale, scale_b=scale, out_dtype=torch.float32)
+    wanted = 0.25 * (a.float().double() @ b.float().double().mT)
+    assert bool((found.double() == wanted).all())
+    assert len(told) == 1
+
+
+def test_a_graph_replays_a_batch_of_cublas(torch):
+    told: list = []
+    a, b = torch.randn(192, 197, 64, device="cuda"), torch.randn(192, 64, 197, device="cuda")
+    with singles("s", told) as lib, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lib.matmul(a, b)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = lib.matmul(a, b)
+        a.copy_(torch.randn_like(a))
+        graph.replay()
+        torch.cuda.synchronize()
+        close(found, a, b)
+
+
 def test_bias_activation_and_residual_are_torchs(torch):
     """In cuBLASLt's own epilogue, and in steps of torch's after the product."""
     a, b, bias, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((64, 96), (96, 80), (80,), (64, 80)))

@@ -107,6 +107,8 @@ class TestRefusals:
         self.refused(ValueError, r"B has shape \(4, 7\);.* M=6, N=7, K=5 asks for \(5, 7\)", A=a, B=columns(4, 7))
         self.refused(ValueError, "A has shape", A=a, B=b, sizes={"M": 9})
         self.refused(ValueError, "M is 0; there is nothing", A=columns(0, 5), B=b)
+        for wrong in (-4, 2.5, "4", True):
+            self.refused(ValueError, "M is .*; give a whole number from 1 on", A=a, B=b, sizes={"M": wrong})
 
     def test_strides_and_addresses(self):
         a, b = columns(6, 5), columns(5, 7)
@@ -132,6 +134,7 @@ class TestRefusals:
         whole = normal(60)
         a, out = whole[:30].reshape(6, 5, order="F"), whole[10:52].reshape(6, 7, order="F")
         self.refused(ValueError, "A shares memory with D", A=a, B=b, D=out)
+        self.refused(TypeError, "B is a masked array", A=columns(6, 5), B=np.ma.masked_less(b, 0.0))
 
     def test_devices(self):
         a, b = columns(6, 5), columns(5, 7)

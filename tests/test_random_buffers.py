@@ -67,6 +67,7 @@ def test_numpy_arrays_are_taken_as_they_are():
     ("out", "error", "said"),
     [
         (np.zeros((4, 4))[:, ::2], ValueError, "not contiguous"),
+        (np.ma.masked_array(np.zeros(4), [0, 1, 0, 0]), TypeError, "out is a masked array"),
         (np.zeros((4, 4), order="F")[:, 1:], ValueError, "not contiguous"),
         (np.frombuffer(b"12345678"), ValueError, "must not be written"),
         ([0.0, 0.0], TypeError, "list.*__cuda_array_interface__"),

@@ -17,12 +17,13 @@ from opencl_runner import opencl_device
 from stream_k_fakes import calibration
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library, load
-from tunesmith.logic import Document, Logic, Named, Origin, Row
+from tunesmith.library.launch._stream_k import StreamK
+from tunesmith.logic import Choice, Document, Logic, Named, Origin, Row, Rule
 from tunesmith.models.stream_k import Calibrated, Portable, Room, Subject, Tile, data_type_of
 from tunesmith.models.stream_k_file import calibration_files, dump
 from tunesmith.models.stream_k_launch import CALIBRATION, Deciding
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, Solution, UserError
+from tunesmith.records import Estimate, Problem, Solution, UserError
 from tunesmith.session.tuning_file import tune
 from tunesmith.store import FILE_NAME, Store
 
@@ -173,7 +174,8 @@ def test_a_grid_that_was_measured_stays_at_its_size_alone(folder):
 
 @pytest.mark.opencl
 def test_without_a_grid_nothing_is_decided(folder, monkeypatch):
-    monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "nonsense")
+    monkeypatch.setattr(Deciding, "decide", lambda *what: pytest.fail("asked for a decision"))
+    monkeypatch.setenv("TUNESMITH_STREAMK_FULL_TILES", "-1")
     told = []
     with opened(folder, told) as library:
         multiply(library)
@@ -197,7 +199,7 @@ def test_a_problem_is_decided_once(folder, monkeypatch):
 
 @pytest.mark.opencl
 @pytest.mark.filterwarnings("ignore:nothing is calibrated")
-@pytest.mark.parametrize("tuned", [-1, 7], ids=["left open", "tuned"])
+@pytest.mark.parametrize("tuned", [-1, 0, 7], ids=["left open", "whole tiles", "tuned"])
 @pytest.mark.parametrize("full_tiles", [0, 1, 2])
 def test_variables_change_the_grid_and_the_full_tiles(folder, monkeypatch, tuned, full_tiles):
     """15 tiles on 6 work-groups: the remainder of 3 is split, alone or with one or two waves."""
@@ -226,9 +228,10 @@ def test_a_grid_alone_is_launched_though_nothing_is_split(folder, monkeypatch):
 
 
 @pytest.mark.opencl
-def test_a_value_that_means_nothing_stops_the_first_use(folder, monkeypatch):
+@pytest.mark.parametrize("tuned", [-1, 0])
+def test_a_value_that_means_nothing_stops_the_first_use(folder, monkeypatch, tuned):
     monkeypatch.setenv("TUNESMITH_STREAMK_FULL_TILES", "many")
-    with opened(folder, [], StreamKGrid=-1) as library:
+    with opened(folder, [], StreamKGrid=tuned) as library:
         for _ in range(2):
             with pytest.raises(UserError, match="TUNESMITH_STREAMK_FULL_TILES: 'many' is no whole number"):
                 multiply(library)
@@ -278,6 +281,22 @@ def test_a_tuning_file_may_leave_it_open(folder, monkeypatch):
 
 
 # --- without a device -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", ["DataParallel", "Persistent", "SplitK"])
+def test_a_variable_without_effect_on_a_compiled_schedule_is_said_once(folder, monkeypatch, schedule):
+    monkeypatch.setenv("TENSILE_STREAMK_FIXED_GRID", "6")
+    tuned = Solution(TYPE, "TritonGemm", KERNELS["TritonGemm"].space(TYPE).defaults | {"Schedule": schedule})
+    choice = Choice(tuned, "S0", Rule.EXACT)
+    stream_k = StreamK(TARGET, [])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert stream_k.solutions(choice, Problem(TYPE, SIZES)) == (tuned,)
+    assert [str(one.message) for one in said] == [
+        f"TENSILE_STREAMK_FIXED_GRID has no effect on a TritonGemm of {TYPE.name} with Schedule: {schedule}: "
+        "tune it with Schedule: StreamK, or unset the variable"
+    ]
 
 
 def test_families_that_split_no_tiles_are_left_alone(folder, monkeypatch):

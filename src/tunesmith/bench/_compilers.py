@@ -15,8 +15,9 @@ from tunesmith.toolchains import BinaryCache
 from ._details import JobDetails
 from ._events import Compiled, Event
 from ._job import Policy, launch_outcome
-from ._messages import Built, Probe, Ready, Start
+from ._messages import Built, Probe, Ready, Running, Start
 from ._process import UNWATCHED_SECONDS, Child, Spawner
+from ._workers import TIMEOUT
 from .machine import COMPILER_KILLED, COMPILER_WAITED, killed
 
 _DYING_SECONDS = 5.0
@@ -49,13 +50,14 @@ class _Task:
 
 @dataclass(eq=False)
 class _Seat:
-    """A process of the pool and what it is at."""
+    """A process of the pool and what it is at; `running` says that a launch of its task runs."""
 
     child: Child
     task: _Task | None = None
     deadline: float = 0.0
     served: int = 0
     started: bool = False
+    running: bool = False
 
 
 class Compilers:
@@ -181,18 +183,25 @@ class Compilers:
             if isinstance(message, Ready):
                 seat.started = True
                 seat.deadline = time.monotonic() + self._policy.compile_timeout_seconds
+            elif isinstance(message, Running):
+                seat.running = message.now
+                seat.deadline = time.monotonic() + self._allowed(seat)
             elif isinstance(message, Built):
                 self._finished(seat, task, message)
             else:
                 self._died(seat, task, self._leave(seat, _DYING_SECONDS))
         elif (late := time.monotonic() - seat.deadline) > 0:
-            seconds = self._policy.compile_timeout_seconds
+            seconds = self._allowed(seat)
             if late > UNWATCHED_SECONDS:
                 seat.deadline = time.monotonic() + seconds
                 return
             waited = seat.child.kept_waiting(seconds)
             self._leave(seat)
             self._died(seat, task, "", waited)
+
+    def _allowed(self, seat: _Seat) -> float:
+        """Seconds for what it does: a kernel that runs has those of a launch."""
+        return self._policy.timeout_seconds if seat.running else self._policy.compile_timeout_seconds
 
     def _finished(self, seat: _Seat, task: _Task, built: Built) -> None:
         seat.task, seat.served = None, seat.served + 1
@@ -211,11 +220,11 @@ class Compilers:
         if task.tried == 1 and (cause or seat.served):
             self._queue.appendleft(task)
             return
-        seconds = self._policy.compile_timeout_seconds
+        seconds = self._allowed(seat)
         words = "\n".join(filter(None, [cause, seat.child.last_words()]))
         what = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
-            reason = COMPILER_WAITED if waited else TIMED_OUT
+            reason = COMPILER_WAITED if waited else TIMEOUT if seat.running else TIMED_OUT
             self._settle(task, Built(seconds, None, reason, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
         elif isinstance(task.request, Probe):
             self._settle(task, Built(0.0, None, cause, f"at {what}\n{words}"), Outcome.CRASH)

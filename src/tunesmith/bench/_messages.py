@@ -86,6 +86,14 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """A compiler's launch runs, so that the time of a launch is counted, or (`now` False) is over: the next one may
+    have to be compiled first."""
+
+    now: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """The answer to a Module or a Probe: a binary for the former; `reason` is empty when it went well."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tunesmith.records import Binary, Module, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
 from . import faults
-from ._messages import Built, Probe, Ready
+from ._messages import Built, Probe, Ready, Running
 from ._poison import itemsize
 from ._process import connect_to_parent, requests
 from ._stand import OUT_OF_MEMORY
@@ -24,17 +25,17 @@ from .machine import MACHINE_FAILED
 def main(arguments: list[str]) -> None:
     connection = connect_to_parent(arguments)
     faults.play("compiler")
-    builder = _Builder(connection.recv().target)
+    builder = _Builder(connection.recv().target, lambda now: connection.send(Running(now)))
     connection.send(Ready())
     for request in requests(connection):
         connection.send(builder.answer(request))
 
 
 class _Builder:
-    """One process's compilers, and its device once it has to probe."""
+    """One process's compilers, and its device once it has to probe; `running` hears when a launch runs and is over."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: Target, running: Callable[[bool], None]) -> None:
+        self._target, self._running = target, running
         self._device: Device | None = None
 
     def answer(self, request: Module | Probe) -> Built | UserError:
@@ -75,8 +76,7 @@ class _Builder:
             for name, size in sizes.items():
                 device.write(buffers[name], np.zeros(size, np.uint8))
             programs = [device.load(binary) for binary in request.binaries]
-            device.prepare(plan, programs, buffers, workspace).enqueue()
-            device.synchronize()
+            device.run(device.prepare(plan, programs, buffers, workspace), self._running)
         finally:
             device.release(*buffers.values(), *([] if workspace is None else [workspace]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,16 @@ class Device(ABC):
 
         By device events, so that the host's time is left out. Waits.
         """
+
+    def run(self, prepared: Prepared, running: Callable[[bool], None]) -> None:
+        """Execute a plan once and wait; `running(True)` when a launch begins to run, `running(False)` when it is over.
+
+        Where the driver compiles at a launch, that comes before its launch runs. Raises LaunchError.
+        """
+        running(True)
+        prepared.enqueue()
+        self.synchronize()
+        running(False)
 
     @abstractmethod
     def synchronize(self) -> None:

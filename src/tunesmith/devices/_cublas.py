@@ -138,11 +138,15 @@ def gemm_arguments(step: GemmCall, pointers: Mapping[str, ctypes.c_void_p]) -> t
 
 
 def _copy(step: GemmCall, addresses: Addresses, stream: Any) -> None:
-    """C's columns into D's, and nothing between them. The matrices of a batch follow one another at N columns each."""
+    """C's columns into D's, and nothing between them: all at once where the matrices of a batch follow one another at N
+    columns each, else one matrix after the other."""
     driver, size = bindings(), np.dtype(step.dest).itemsize
+    regular = step.stride_c == step.ldc * step.n and step.stride_d == step.ldd * step.n
     made = driver.CUDA_MEMCPY2D()
     made.srcMemoryType = made.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-    made.srcDevice, made.srcPitch = addresses["C"], step.ldc * size
-    made.dstDevice, made.dstPitch = addresses["D"], step.ldd * size
-    made.WidthInBytes, made.Height = step.m * size, step.n * step.batch
-    call("cuMemcpy2DAsync", made, stream)
+    made.srcPitch, made.dstPitch, made.WidthInBytes = step.ldc * size, step.ldd * size, step.m * size
+    made.Height = step.n * (step.batch if regular else 1)
+    for index in range(1 if regular else step.batch):
+        made.srcDevice = addresses["C"] + index * step.stride_c * size
+        made.dstDevice = addresses["D"] + index * step.stride_d * size
+        call("cuMemcpy2DAsync", made, stream)

@@ -13,8 +13,8 @@ from tunesmith.devices import Device
 from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, logic_files, place_in
-from tunesmith.problems import OPERATIONS
-from tunesmith.records import Problem, ProblemType, Target, UserError, Value
+from tunesmith.problems import OPERATIONS, whole_size
+from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value
 
 from ._device import absent, no_two_alike, open_for, open_gpu
 from .arrays._libraries import as_tensor, dtype_name, torch_if_there
@@ -26,6 +26,9 @@ from .gemm._torch_calls import TorchCalls
 from .launch._launcher import Launched, Launcher, with_left_out
 from .launch._locks import call_lock
 from .launch._operand_calls import OperandCalls, Request
+
+TOO_LARGE = "maximum allocation"
+"""Why families refuse an operand that is larger than any buffer of the device."""
 
 
 def load(
@@ -127,24 +130,25 @@ class Library:
         One size for each index of the problem type, in its order; for a GEMM without a batch, M, N, 1, K will do as
         well as M, N, K. They are column-major as in BLAS: `matmul` of row-major arrays is the problem of the transposed
         product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
-        for sizes or a type that do not fit, UserError when nothing is legal there.
+        for sizes that are no whole numbers from 1 on, and for sizes or a type that do not fit; UserError when nothing
+        is legal there.
         """
         launcher = self._launcher_on("")
         kind = _named((*launcher.logics, *(launcher.sunk if problem_type else ())), problem_type, self._left_out)
         if why := launcher.sunk.get(kind):
             raise why
-        problem = Problem(kind, door_of(kind).sizes(kind, sizes))
+        problem = Problem(kind, _sizes(kind, sizes))
         with self._lock:
             choice = next(launcher.choices(problem), None)
-        if choice is None:
-            raise UserError(kind.name, f"no solution is legal at {problem}", "tune for such sizes")
+            if choice is None:
+                raise _nothing_legal(problem, launcher.refusals(problem))
         return choice
 
     def says(self, *sizes: int, problem_type: str = "") -> Choice:
         """`select` without the device: what the first logic of the type prefers, legal on this machine or not."""
         logics = {logic.document.problem_type: logic for _, logic in reversed(self._all)}
         kind = _named(logics, problem_type)
-        return logics[kind].choose(door_of(kind).sizes(kind, sizes))
+        return logics[kind].choose(_sizes(kind, sizes))
 
     def launch(
         self,
@@ -267,6 +271,21 @@ class Library:
             if logic.document.problem_type not in logics
         }
         return Launcher(device, logics, sunk, self._left_out)
+
+
+def _nothing_legal(problem: Problem, why: Mapping[str, Rejection]) -> UserError:
+    """`why` has the reason by each solution's name."""
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in why.items())
+    in_parts = problem.type.operation == "GEMM" and all(reason.reason == TOO_LARGE for reason in why.values())
+    remedy = "ask for a part: `matmul` of arrays on the host makes such a product in halves" if in_parts else ""
+    what = f"no solution is legal at {problem} ({reasons})"
+    return UserError(problem.type.name, what, remedy or "tune for such sizes")
+
+
+def _sizes(kind: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
+    """A size for each index, as a person gave them. Raises ValueError for what cannot be one."""
+    sizes = door_of(kind).sizes(kind, given)
+    return tuple(whole_size(kind, index, size) for index, size in zip(kind.indices, sizes, strict=True))
 
 
 def _named(kinds: Collection[ProblemType], asked: ProblemType | str, left_out: Sequence[UserError] = ()) -> ProblemType:

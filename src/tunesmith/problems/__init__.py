@@ -2,7 +2,7 @@
 
 from tunesmith.records import Registry
 
-from ._base import Array, Expected, Operation, storage_bytes, strided
+from ._base import Array, Expected, Operation, storage_bytes, strided, whole_size
 from ._files import MOST_MADE_BYTES, beginning_of, bytes_of, text_of
 from ._keys import Key, checked, nearest, shown, unknown_key
 from ._mistakes import Mistakes
@@ -48,4 +48,5 @@ __all__ = [
     "strided",
     "text_of",
     "unknown_key",
+    "whole_size",
 ]

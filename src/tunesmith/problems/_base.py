@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -130,9 +131,9 @@ class Operation(ABC):
             told_by = ", ".join(f"{name} [{', '.join(sizes)}]" for name, sizes in extents.items()) or "no operand"
             what = f"{problem_type.name}: no shape tells {' and '.join(missing)} (sizes are told by {told_by})"
             raise ValueError(f"{what}; give sizes={{{missing[0]!r}: ...}}")
-        if empty := [index for index in indices if found[index] < 1]:
-            raise ValueError(f"{problem_type.name}: {empty[0]} is {found[empty[0]]}; there is nothing to launch")
-        return tuple(found[index] for index in indices)
+        if empty := [index for index in indices if found[index] == 0]:
+            raise ValueError(f"{problem_type.name}: {empty[0]} is 0; there is nothing to launch")
+        return tuple(whole_size(problem_type, index, found[index]) for index in indices)
 
     def leading_from(
         self, problem_type: ProblemType, sizes: tuple[int, ...], strides: Mapping[str, tuple[int, ...]]
@@ -206,6 +207,17 @@ def refuse_other(found: ProblemType, made: ProblemType) -> None:
     indices = ", ".join(made.indices)
     differs = "indices" if found.indices != made.indices else "name"
     raise UserError(differs, f"these fields make the type {made.name} with the sizes {indices}", remedy)
+
+
+def whole_size(problem_type: ProblemType, index: str, size: object) -> int:
+    """A size as a person or an array gave it. Raises ValueError for what is no whole number from 1 on."""
+    try:
+        whole = operator.index(size)  # type: ignore[arg-type]  # whatever was given
+    except TypeError:
+        whole = 0
+    if whole < 1 or isinstance(size, bool):
+        raise ValueError(f"{problem_type.name}: {index} is {size!r}; give a whole number from 1 on")
+    return whole
 
 
 def storage_bytes(operand: Operand) -> int:

@@ -169,8 +169,10 @@ def on_gpu(given: Any) -> bool:
 
 def host_array(given: Any, name: str, beside: str) -> Any:
     """What lies on the host, as NumPy takes it: its memory where it has some. Raises ValueError for what lies on a
-    GPU (`beside` names another that does not), UserError for a tensor that autograd follows."""
+    GPU (`beside` names another that does not), TypeError for a masked array, UserError for a tensor that autograd
+    follows."""
     if isinstance(given, np.ndarray):
+        check_unmasked(given, name)
         return given
     if torch := torch_of(given):
         if not given.is_cpu:
@@ -181,6 +183,12 @@ def host_array(given: Any, name: str, beside: str) -> Any:
     if hasattr(given, "__cuda_array_interface__"):
         raise ValueError(f"{name} lies on a GPU, {beside} on the host: move them to one device first")
     return np.from_dlpack(given) if hasattr(given, "__dlpack__") else np.asarray(given)
+
+
+def check_unmasked(given: Array, name: str) -> None:
+    """Raises TypeError for a masked array: no kernel looks at a mask."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost: give {name}.filled(0), or {name}.data")
 
 
 def torch_on_host(tensor: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -82,6 +83,27 @@ class View:
     def overlaps(self, other: View) -> bool:
         """Whether the ranges of memory of both meet."""
         return self.address < other.address + other.span and other.address < self.address + self.span
+
+    @property
+    def overlaps_itself(self) -> bool:
+        """Whether two elements share a byte, so that nothing can be written there as it should be."""
+        axes = sorted((abs(step), extent) for extent, step in zip(self.shape, self.strides, strict=True) if extent > 1)
+        reach = self.itemsize
+        for step, extent in axes if self.count else ():
+            if step < reach:
+                return self._meets_itself(axes)
+            reach += step * (extent - 1)
+        return False
+
+    def _meets_itself(self, axes: Sequence[tuple[int, int]]) -> bool:
+        """The same by looking at every element: strides that are not nested may still keep elements apart."""
+        if axes[0][0] == 0:
+            return True
+        offsets = np.zeros(1, np.int64)
+        for step, extent in axes:
+            offsets = np.add.outer(offsets, step * np.arange(extent, dtype=np.int64)).reshape(-1)
+        offsets.sort()
+        return bool((np.diff(offsets) < self.itemsize).any())
 
     def like(self, dtype: str, shape: tuple[int, ...]) -> View:
         """Of memory that is still to be made beside this one, row-major and aligned."""

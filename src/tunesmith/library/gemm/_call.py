@@ -63,6 +63,8 @@ def checked(seen: Arguments, scalars: Scalars, tf32: bool = False) -> Call:
             same_shape(name, x.shape, fit)
     if seen.out is not None and seen.out.read_only:
         raise ValueError("out must not be written; give a writeable array")
+    if seen.out is not None and seen.out.overlaps_itself:
+        raise ValueError("out shares memory with itself: give an array whose elements lie apart")
     typed = {name: getattr(seen, name) for name in ("a", "b", "c", "bias", "out")}
     data, dest = data_types(tuple((name, x.dtype) for name, x in typed.items() if x is not None), scalars.dest)
     scales = {name: scale for name in ("scale_a", "scale_b") if (scale := getattr(seen, name)) is not None}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from tunesmith.library.arrays._libraries import Arrays, NumPyArrays
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.library.launch._remembered import RememberedCalls
 
+from ._batches import by_numpy
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
-from ._recipes import ROWS_FIRST, Addresses, Copied, Direct, Empty, Recipe, Unfused, recipe
+from ._halves import Halved
+from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, Direct, Empty, Recipe, Unfused, recipe
 from ._request import GemmRequest
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
@@ -61,6 +65,10 @@ class Calls(RememberedCalls[Known], ABC):
                     return self._launch(torch, known, recipe, given, at)
                 case Copied() as recipe:
                     return self._copied(known, recipe, given, scalars)
+                case ByNumPy():
+                    return by_numpy(given, scalars, known.request, known.blank)
+                case Halved() as recipe:
+                    return self._in_halves(known, recipe, given, scalars)
                 case recipe:
                     return self._followed(known, recipe, given, scalars)
 
@@ -80,6 +88,11 @@ class Calls(RememberedCalls[Known], ABC):
         """Find out what a layout comes to. Raises UserError where no logic serves it, or nothing runs."""
         launcher = self._launcher_of(selector)
         found, arrays = recipe(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
+        if isinstance(found, ByNumPy | Direct) and found.instead:
+            by, kind = "NumPy" if isinstance(found, ByNumPy) else "the vendor's BLAS", found.instead.name
+            _say_once(
+                launcher, f"no logic is for {kind}: {by} multiplies such batches; tune that type to have a kernel"
+            )
         return self._remember(key, Known(found, launcher, arrays, call.request, call.shape, **more))
 
     def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
@@ -95,14 +108,22 @@ class Calls(RememberedCalls[Known], ABC):
         result = self.matmul(known.arrays.torch, inner._replace(out=known.blank(recipe.axes["out"])), scalars)
         return _into(known.blank() if given.out is None else given.out, result)
 
+    def _in_halves(self, known: Known, recipe: Halved, given: Arguments, scalars: Scalars) -> Any:
+        """Both halves of the result, one after the other; on the host."""
+        out, operands = given.out, (x for x in given[:-1] if x is not None)
+        if out is not None and any(np.may_share_memory(out, x) for x in operands):
+            return self._copied(known, OVER_AN_OPERAND, given, scalars)
+        out = known.blank() if out is None else out
+        for half in recipe.halves(given._replace(out=out)):
+            self.matmul(None, half, scalars)
+        return out
+
     def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
         """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""
         if isinstance(recipe, Unfused):
             left, like = recipe.left, recipe.like.name
-            if like not in known.launcher.warned:
-                known.launcher.warned.add(like)
-                what = f"no logic is for {like}: after the product comes {left.epilogue}, in steps of their own"
-                warnings.warn(f"{what}; tune that type to have it all in one kernel", stacklevel=4)
+            what = f"no logic is for {like}: after the product comes {left.epilogue}, in steps of their own"
+            _say_once(known.launcher, f"{what}; tune that type to have it all in one kernel")
             inner = given._replace(c=None, bias=None, out=None)
             inner = inner if recipe.done.scaled else inner._replace(scale_a=None, scale_b=None)
             product = self.matmul(known.arrays.torch, inner, Scalars(None, scalars.alpha, 0.0, known.request.result))
@@ -110,6 +131,18 @@ class Calls(RememberedCalls[Known], ABC):
             left, product = known.request, _into(known.blank(), 0)
         result = finished(known.arrays.torch, product, left, scalars.beta, given)
         return _into(known.blank() if given.out is None else given.out, result)
+
+
+def _say_once(launcher: Launcher, sentence: str) -> None:
+    """As a warning at the caller's line, once for each device."""
+    if sentence in launcher.warned:
+        return
+    launcher.warned.add(sentence)
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame and frame.f_globals.get("__name__", "").startswith("tunesmith."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)
 
 
 def _copy(known: Known, x: Any, axes: tuple[int, ...], once: bool) -> Any:

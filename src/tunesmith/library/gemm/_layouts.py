@@ -6,7 +6,7 @@ problems: D = A B of M x N, and D' = B' A' of N x M, each with the transposes th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -64,6 +64,11 @@ def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch |
     return None
 
 
+def closest(call: Call, kinds: Iterable[ProblemType]) -> LayoutMatch | None:
+    """The match with the fewest bytes to copy, whatever was measured; of equals one that reads the result in rows."""
+    return min(_matches(call, kinds), key=lambda match: (match.copied, not match.swapped), default=None)
+
+
 def problem_of(call: Call, match: LayoutMatch) -> Problem:
     """The problem that a call is by a match, with leading dimensions of D, C, A and B, none of which is a misfit."""
     fields, inside = match.type.fields, is_interleaved(match.type)
@@ -88,8 +93,8 @@ def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:
     ]
 
 
-def _matches(call: Call, logics: Mapping[ProblemType, Logic]) -> Iterator[LayoutMatch]:
-    for kind in logics:
+def _matches(call: Call, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch]:
+    for kind in kinds:
         if not call.request.served_by(kind):
             continue
         one_by_one = call.out.shape[0] > 1 and not kind.fields.flag("Batched")

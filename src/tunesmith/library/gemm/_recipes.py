@@ -11,7 +11,9 @@ from tunesmith.library.launch._launcher import WORKSPACE, Launcher, Ready, with_
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
 
+from ._batches import numpy_serves, vendors_batch, vendors_match
 from ._call import Call
+from ._halves import Halved, halved, spread_out
 from ._layouts import LayoutMatch, best_match, misfits, problem_of
 from ._request import GemmRequest
 
@@ -26,7 +28,7 @@ class Direct:
     `steps` are the bytes from one matrix of a, b, c and out to the next. `reads` has, of those of a, b, c and bias that
     are given, the indices among a call's addresses, with the bytes from the first element to the end of the last;
     `writes` are those of out. On a GPU, `plan` is ready for any memory, and a scale that is not given lies at `one`;
-    on the host there is no plan.
+    on the host there is no plan. For a batch that no type serves, `instead` is the type to tune.
     """
 
     ready: Ready
@@ -37,6 +39,7 @@ class Direct:
     reads: tuple[tuple[int, int], ...]
     writes: int
     one: int
+    instead: ProblemType | None = None
 
     def enqueue(self, stream: int, workspace: int, at: Addresses, out: int, on_zeros: bool = True) -> None:
         """Start it on a GPU, with the result at `out`; returns at once. Raises LaunchError.
@@ -99,11 +102,18 @@ class Unfused:
 
 
 @dataclass(frozen=True, slots=True)
+class ByNumPy:
+    """A batch on the host that no type serves: all of the call by NumPy. `instead` is the type to tune."""
+
+    instead: ProblemType
+
+
+@dataclass(frozen=True, slots=True)
 class Empty:
     """There are no terms to add up, or no sums."""
 
 
-Recipe = Direct | Copied | Unfused | Empty
+Recipe = Direct | Copied | Unfused | ByNumPy | Halved | Empty
 
 ROWS_FIRST = (0, 1, 2)
 
@@ -115,20 +125,34 @@ def recipe(launcher: Launcher, given: Call) -> Recipe:
     call, shared = _folded(given)
     match, part, wrong = _approach(launcher, call)
     if set(wrong) - {shared} and call is not given:
-        # What goes on from matrix to matrix cannot be copied as one by who has it as a batch.
-        call, shared = given, ""
-        match, part, wrong = _approach(launcher, call)
+        # Copies come for the whole batch: as one tall matrix, unless there is a type of batches.
+        unfolded = _approach(launcher, given)
+        if not unfolded[0].one_by_one:
+            call, shared = given, ""
+            match, part, wrong = unfolded
+    if match.one_by_one and numpy_serves(launcher, call):
+        return ByNumPy(call.request.type_like(match.type, batched=True))
     if match.done != call.request:
         return _unfused(call.request, match)
-    axes = match.axes
+    if match.one_by_one and (by_vendor := _by_vendor(launcher, call, match)):
+        return by_vendor
+    axes = {name: _unfolded(order, shared if name != shared else "") for name, order in match.axes.items()}
     if wrong:
         why = f"{match.type.name}, the nearest type with a logic, does not take it as it lies"
         return Copied({name: axes[name] for name in wrong}, shared, why)
     if call.request.bias and not _adjacent(call.extra["Bias"]):
         return Copied({"bias": ROWS_FIRST}, shared, "its elements do not follow one another")
-    with launcher.at_home():
-        if direct := _direct(launcher, call, part, match):
-            return direct
+    try:
+        with launcher.at_home():
+            if direct := _direct(launcher, call, part, match):
+                return direct
+    except UserError:
+        most = launcher.device.target.max_allocation_bytes
+        if call.out.on_host and (parts := halved(given, most)):
+            return parts
+        if call.out.on_host and (spread := spread_out(call, most)):
+            return Copied({name: axes[name] for name in spread}, shared, "no buffer of the device holds it as it lies")
+        raise
     why = f"no solution takes addresses that are no multiples of {ALIGNMENT} bytes"
     return Copied({name: axes.get(name, ROWS_FIRST) for name in _unaligned(call)}, shared, why)
 
@@ -149,9 +173,7 @@ def _approach(launcher: Launcher, call: Call) -> tuple[LayoutMatch, Call, list[s
 def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> Direct | None:
     """None where an address is the reason that nothing runs."""
     problem = problem_of(part, match)
-    matrices = (call.a, call.b, call.c or call.out, call.out)
-    # Copies lie at aligned addresses, but their matrices follow one another wherever that is.
-    misplaced, uneven = _unaligned(call), match.one_by_one and any(x.strides[0] % ALIGNMENT for x in matrices)
+    misplaced, uneven = _misplaced(call, match.one_by_one)
     on_host = call.out.on_host
     try:
         ready = launcher.ready(problem, aligned=on_host or not (misplaced or uneven))
@@ -160,9 +182,41 @@ def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> D
             raise
         launcher.ready(problem)  # raises where the address is not the reason
         return None
+    return _bound(launcher, call, match, ready)
+
+
+def _by_vendor(launcher: Launcher, call: Call, match: LayoutMatch) -> Direct | Copied | None:
+    """One call of the vendor's BLAS for a batch that no type serves, where it takes it."""
+    vendors = vendors_match(launcher, call, match)
+    if vendors is None:
+        return None
+    if wrong := misfits(call.first().only(match.done), vendors.type, vendors.swapped):
+        shared = next((name for name in wrong if name != "out" and call.matrices[name].strides[0] == 0), "")
+        why = "the vendor's BLAS, which serves batches without a logic, does not take it as it lies"
+        return Copied({name: vendors.axes[name] for name in wrong}, shared, why)
+    with launcher.at_home():
+        aligned = call.out.on_host or not any(_misplaced(call, batch=True))
+        ready = vendors_batch(launcher, call, vendors, aligned)
+        if ready is None:
+            return None
+        return _bound(launcher, call, replace(vendors, one_by_one=False), ready, ready.launched.problem.type)
+
+
+def _misplaced(call: Call, batch: bool) -> tuple[bool, bool]:
+    """Whether addresses are no multiples of ALIGNMENT, and whether those of later matrices of a batch are not: copies
+    lie at aligned addresses, but their matrices follow one another wherever that is."""
+    matrices = (call.a, call.b, call.c or call.out, call.out)
+    return bool(_unaligned(call)), batch and any(x.strides[0] % ALIGNMENT for x in matrices)
+
+
+def _bound(
+    launcher: Launcher, call: Call, match: LayoutMatch, ready: Ready, instead: ProblemType | None = None
+) -> Direct:
+    """A plan for the memory of such calls."""
+    matrices = (call.a, call.b, call.c or call.out, call.out)
     read = call.a, call.b, call.c, call.extra.get("Bias")
     one, plan = 0, None
-    if not on_host:
+    if not call.out.on_host:
         one = launcher.one.address if call.request.scaled else 0
         extra = [call.extra[name].address if name in call.extra else 0 for name in ("Bias", "ScaleA", "ScaleB")]
         first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, one)
@@ -176,6 +230,7 @@ def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> D
         reads=tuple((index, x.span) for index, x in enumerate(read) if x is not None),
         writes=call.out.span,
         one=one,
+        instead=instead,
     )
 
 
@@ -200,6 +255,14 @@ def _tall(call: Call) -> Call | None:
     return call.with_matrices(tall)
 
 
+def _unfolded(axes: tuple[int, int, int], shared: str) -> tuple[int, int, int]:
+    """Axes of one tall matrix (`b` is shared) or a wide one (`a`) as those of the batch that it is made of."""
+    rows_first = axes.index(1) < axes.index(2)
+    if shared == "b":
+        return ROWS_FIRST if rows_first else (2, 0, 1)
+    return (1, 0, 2) if shared and rows_first else axes
+
+
 def _unfused(request: GemmRequest, match: LayoutMatch) -> Unfused:
     """What follows the product by a match that does not do all of it."""
     done = match.done
@@ -209,7 +272,7 @@ def _unfused(request: GemmRequest, match: LayoutMatch) -> Unfused:
         bias=request.bias and not done.bias,
         scaled=request.scaled and not done.scaled,
     )
-    return Unfused(done, left, request.type_like(match.type))
+    return Unfused(done, left, request.type_like(match.type, batched=match.one_by_one))
 
 
 def _unserved(request: GemmRequest, launcher: Launcher) -> UserError:

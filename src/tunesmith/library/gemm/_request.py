@@ -61,8 +61,9 @@ class GemmRequest:
         same = replace(offered, beta=self.beta, tf32=self.tf32) == self
         return same and offered.beta >= self.beta and offered.tf32 <= self.tf32
 
-    def type_like(self, kind: ProblemType) -> ProblemType:
-        """The type that would compute all of it in the layout of another one."""
+    def type_like(self, kind: ProblemType, batched: bool = False) -> ProblemType:
+        """The type that would compute all of it in the layout of another one, of whole batches if that does or
+        `batched`."""
         fields = kind.fields
         return gemm_type(
             self.data,
@@ -70,7 +71,7 @@ class GemmRequest:
             tf32=self.tf32,
             transpose_a=fields.flag("TransposeA"),
             transpose_b=fields.flag("TransposeB"),
-            batched=fields.flag("Batched"),
+            batched=batched or fields.flag("Batched"),
             use_beta=self.beta or fields.flag("UseBeta"),
             interleaved=is_interleaved(kind),
             bias=self.bias,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tunesmith.devices.cuda import CudaDevice, Memory
 from tunesmith.kernels import KERNELS
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT
-from tunesmith.logic import Choice, Logic
+from tunesmith.logic import Choice, Logic, Rule
 from tunesmith.records import (
     Launch,
     LibraryCall,
@@ -24,6 +24,7 @@ from tunesmith.records import (
     ProblemType,
     Rejection,
     Solution,
+    Step,
     TensorMapArgument,
     UserError,
 )
@@ -34,6 +35,9 @@ from ._stream_k import StreamK
 
 REMEMBERED = 1024
 """Problems whose plans are kept."""
+
+VENDOR = "VendorBlas"
+"""The family that calls the vendor's BLAS, which serves also where no logic names it."""
 
 WORKSPACE = ""
 """By which name a plan's memory has its workspace."""
@@ -74,7 +78,7 @@ class Launcher:
         self.device, self.sunk, self.left_out = device, sunk, left_out
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self.warned: set[str] = set()
-        """Names of problem types that were said to be missing."""
+        """Sentences that were said: what no logic is for."""
         self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
         self._pool, self._programs = Pool(device), Programs()
         self._compiled: dict[Solution, Compiled | Rejection] = {}
@@ -107,6 +111,11 @@ class Launcher:
         """The logic's candidates without those that are known not to run this problem here."""
         return (choice for choice, solution in self._candidates(problem) if not self._refusal(solution, problem))
 
+    def refusals(self, problem: Problem) -> dict[str, Rejection]:
+        """Why solutions, by name, are known not to run this problem here."""
+        every = ((choice.name, self._refusal(solution, problem)) for choice, solution in self._candidates(problem))
+        return {name: refusal for name, refusal in every if refusal}
+
     def ready(self, problem: Problem, aligned: bool = True) -> Ready:
         """The first choice that compiles, with its plan; where operands are not `aligned` to ALIGNMENT bytes, the first
         that needs no such thing. Raises UserError when nothing runs."""
@@ -116,6 +125,24 @@ class Launcher:
                 self._ready.clear()
             ready = self._ready[problem, aligned] = self._first(problem, aligned)
         return ready
+
+    def by_vendor(self, problem: Problem, changes: Mapping[str, int], aligned: bool) -> Ready | None:
+        """The vendor's BLAS for a problem of any type, its calls with these other parameters. None where it does not
+        compute it, is not installed, or needs operands that are `aligned`."""
+        kernel, target = KERNELS[VENDOR], self.device.target
+        solution = Solution(problem.type, VENDOR, kernel.space(problem.type, target).defaults)
+        compiled = self._refusal(solution, problem) or self._compile(solution)
+        if isinstance(compiled, Rejection):
+            return None
+
+        def changed(step: Step) -> Step:
+            return replace(step, parameters=step.parameters | changes) if isinstance(step, LibraryCall) else step
+
+        plan = kernel.plan(solution.configuration, problem, target, compiled.facts)
+        plan = replace(plan, steps=tuple(map(changed, plan.steps)))
+        if not aligned and _asks_for_alignment(plan):
+            return None
+        return Ready(Launched(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution), compiled)
 
     def run(
         self, ready: Ready, arrays: Mapping[str, Array], roles: Mapping[str, str], stand_ins: Mapping[str, str]

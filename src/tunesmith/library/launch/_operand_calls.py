@@ -200,6 +200,8 @@ def _check(operand: Operand, view: View, problem: Problem) -> None:
         raise ValueError(f"{name} lies at an address that is no multiple of {view.itemsize} bytes: give a copy")
     if operand.role != "in" and view.read_only:
         raise ValueError(f"{name} must not be written; give a writeable array")
+    if operand.role != "in" and view.overlaps_itself:
+        raise ValueError(f"{name} shares memory with itself: give an array whose elements lie apart")
 
 
 def _check_overlaps(known: Known, views: Views) -> None:

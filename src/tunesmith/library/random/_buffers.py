@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tunesmith.library.arrays._libraries import (
     UNKNOWN_TO_NUMPY,
+    check_unmasked,
     torch_name,
     torch_of,
     torch_on_host,
@@ -46,7 +47,8 @@ class Buffer:
 
 
 def buffer_of(out: Any) -> Buffer:
-    """Raises ValueError for what is not contiguous or must not be written, TypeError for anything that is no buffer."""
+    """Raises ValueError for what is not contiguous or must not be written, TypeError for a masked array and
+    for anything that is no buffer."""
     if torch := torch_of(out):
         return _of_torch(torch, out)
     if isinstance(out, np.ndarray):
@@ -68,6 +70,7 @@ def value_type_of(distribution: str, dtype: str) -> str:
 
 
 def _of_numpy(array: NDArray[Any]) -> Buffer:
+    check_unmasked(array, "out")
     view = _fillable(view_of_numpy(array))
     dtype = view.dtype if view.native else f"{view.dtype} in another byte order"
     return Buffer(dtype, array.size, array=array.reshape(-1).view(np.ndarray))

@@ -1,0 +1,108 @@
+"""Batches that no problem type serves: one call of cuBLAS on an NVIDIA GPU, one of NumPy where the device is the host's
+CPU. A launch for each matrix costs up to a thousand times as much where matrices are small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tunesmith.kernels import KERNELS
+from tunesmith.library.arrays._libraries import Array
+from tunesmith.library.launch._launcher import VENDOR, Launcher, Ready
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Problem, ProblemType
+
+from ._call import Arguments, Call, Scalars
+from ._epilogue import finished
+from ._layouts import LayoutMatch, closest, problem_of
+from ._request import GemmRequest, is_tf32
+
+REALS = ("float32", "float64")
+"""Precisions of sums in which NumPy multiplies by its BLAS; its products of integers are plain loops."""
+
+
+def numpy_serves(launcher: Launcher, call: Call) -> bool:
+    """Whether NumPy multiplies such a batch with the same processor as the library's device."""
+    return call.out.on_host and launcher.device.target.kind == "CPU" and call.request.sums in REALS
+
+
+def vendors_match(launcher: Launcher, call: Call, match: LayoutMatch) -> LayoutMatch | None:
+    """How the vendor's BLAS takes each matrix of a batch with the fewest bytes to copy, `done` being what `match` does;
+    None where the device has no BLAS that computes it. TF32 is used where the type of `match` has it."""
+    family, target, done = KERNELS[VENDOR], launcher.device.target, match.done
+    kinds = [_kind(done, a, b, tf32=is_tf32(match.type), batched=False) for a, b in product((False, True), repeat=2)]
+    legal = [kind for kind in kinds if not any(family.rejections(family.space(kind, target).defaults, kind, target))]
+    return closest(call.only(done), legal)
+
+
+def vendors_batch(launcher: Launcher, call: Call, match: LayoutMatch, aligned: bool) -> Ready | None:
+    """One call for a whole batch whose matrices are problems of the match's type as they lie, at any distance from one
+    to the next, 0 for one that serves all. None where the vendor's BLAS does not take it."""
+    matrices = {"A": call.a, "B": call.b, "C": call.c or call.out, "D": call.out}
+    if match.swapped:
+        matrices["A"], matrices["B"] = matrices["B"], matrices["A"]
+    if any(x.strides[0] < 0 or x.strides[0] % x.itemsize for x in matrices.values()):
+        return None
+    flags = match.type.fields
+    transposes = flags.flag("TransposeA"), flags.flag("TransposeB")
+    kind = _kind(match.done, *transposes, tf32=is_tf32(match.type), batched=True)
+    single = problem_of(call.first(), match)
+    m, n, k = single.sizes
+    problem = Problem(kind, (m, n, call.out.shape[0], k), single.leading, single.scalars)
+    strides = {f"stride_{name.lower()}": x.strides[0] // x.itemsize for name, x in matrices.items()}
+    return launcher.by_vendor(problem, strides, aligned)
+
+
+def _kind(request: GemmRequest, a: bool, b: bool, *, tf32: bool, batched: bool) -> ProblemType:
+    """The type of what is asked for, with these transposes."""
+    return gemm_type(
+        request.data,
+        dest=request.dest,
+        tf32=tf32,
+        transpose_a=a,
+        transpose_b=b,
+        batched=batched,
+        use_beta=request.beta,
+        bias=request.bias,
+        activation=request.activation,
+        scaled=request.scaled,
+    )
+
+
+# --- NumPy ------------------------------------------------------------------------------------------------------------
+
+
+def by_numpy(given: Arguments, scalars: Scalars, request: GemmRequest, blank: Callable[[], Any]) -> Any:
+    """The whole call by NumPy, in the precision of the sums, into `out` or else what `blank` makes."""
+    wide = np.dtype(request.sums)
+    a, b = (_as_blas_takes(x, wide) for x in (given.a, given.b))
+    out = blank() if given.out is None else given.out
+    with np.errstate(all="ignore"):  # as kernels do
+        if scalars.alpha == 1 and not request.epilogue and out.dtype == wide and _is_blas_matrix(out):
+            np.matmul(a, b, out=out)
+            return out
+        made = np.matmul(a, b)
+        if scalars.alpha != 1:
+            made *= wide.type(scalars.alpha)
+        out[...] = finished(None, made, request, scalars.beta, given) if request.epilogue else made
+    return out
+
+
+def _as_blas_takes(x: Array, dtype: np.dtype[Any]) -> Array:
+    """The same numbers in this type, each matrix laid out so that NumPy gives it to BLAS. One matrix that serves the
+    whole batch stays one."""
+    if x.ndim > 2 and x.strides[0] == 0:
+        x = x[:1]
+    if x.dtype != dtype:
+        return x.astype(dtype, order="C")
+    return x if _is_blas_matrix(x) else np.ascontiguousarray(x)
+
+
+def _is_blas_matrix(x: Array) -> bool:
+    """Whether rows or columns are contiguous, and lie no closer than that; others NumPy multiplies ten times slower."""
+    (rows, columns), (down, along), size = x.shape[-2:], x.strides[-2:], x.itemsize
+    in_rows = along == size and down >= columns * size and down % size == 0
+    return in_rows or (down == size and along >= rows * size and along % size == 0)

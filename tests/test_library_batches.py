@@ -1,0 +1,319 @@
+"""Batches that no problem type serves: one call of NumPy or of the vendor's BLAS, and not a launch for each matrix."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import replace
+
+import ml_dtypes  # noqa: F401  (teaches NumPy the names of its types)
+import numpy as np
+import pytest
+
+from cublas_fakes import carried_out
+from gpu_fakes import HostGpu, Rig, every_type, numbers, product
+from library_fakes import DEVICES, TARGET, TYPES, library, normal
+from library_fakes import logic as fake_logic
+from tunesmith.devices import APIS
+from tunesmith.devices._gemm_call import GemmCall
+from tunesmith.devices.fake import FakeDevice
+from tunesmith.library import Launched
+from tunesmith.library.arrays._libraries import TorchArrays
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import LibraryCall
+from tunesmith.toolchains import blas
+
+NN = gemm_type(transpose_b=False)
+
+
+# --- the host's memory ------------------------------------------------------------------------------------------------
+
+
+def arrays(seed: int, dtype: str):  # type: ignore[no-untyped-def]
+    """A batch of products in some layout, with what they are in double precision: a, b, more arguments, expected."""
+    random = np.random.default_rng(seed)
+    batch, m, n, k = (int(size) for size in random.integers(1, 7, 4))
+    batch += 1
+
+    def laid_out(rows: int, columns: int, shared: bool):  # type: ignore[no-untyped-def]
+        shape, order = (1 if shared else batch, rows, columns), random.permutation(3)
+        sizes = [shape[axis] + int(random.integers(0, 3)) for axis in order]
+        whole = random.standard_normal(sizes).astype(dtype).transpose(np.argsort(order))
+        x = whole[: shape[0], -rows:, :columns]
+        if random.random() < 0.3:
+            x = np.repeat(x, 2, axis=2)[:, :, ::2]
+        if random.random() < 0.2:
+            x = x[:, ::-1]
+        return x[0] if shared and random.random() < 0.5 else x
+
+    # A shared b may make a tall product, which the fake device does not launch in half precision.
+    shared = random.choice(["", "", "a", "b" if dtype.startswith("float") and dtype != "float16" else ""])
+    a, b, c = laid_out(m, k, shared == "a"), laid_out(k, n, shared == "b"), laid_out(m, n, False)
+    wanted = 1.5 * (a.astype(float) @ b.astype(float))
+    more = {"alpha": 1.5}
+    if random.random() < 0.3:
+        bias = random.standard_normal(2 * n).astype(dtype)[::2]
+        wanted, more = np.maximum(wanted + bias.astype(float), 0), {**more, "bias": bias, "activation": "relu"}
+    if random.random() < 0.5:
+        wanted, more = wanted - 0.5 * c.astype(float), {**more, "c": c, "beta": -0.5}
+    if random.random() < 0.5:
+        more["out"] = c if random.random() < 0.5 else laid_out(m, n, False)
+    return a, b, more, wanted
+
+
+SPACINGS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+LETTERS = {"float32": "s", "float64": "d", "float16": "h", "bfloat16": "b"}
+
+
+@pytest.mark.parametrize("dtype", LETTERS)
+@pytest.mark.parametrize("seed", range(60))
+def test_numpy_makes_any_batch_of_any_layout_right(dtype, seed):
+    """Sums of no more than seven terms, then what follows, each rounded once: 16 spacings of the sums' precision, which
+    is single or better, and one of the result's."""
+    told: list[Launched] = []
+    a, b, more, wanted = arrays(seed, dtype)
+    kind = gemm_type(LETTERS[dtype], transpose_b=False)
+    with library(fake_logic(kind), launched=told.append) as lib, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = lib.matmul(a, b, **more)
+    assert found.dtype.name == dtype
+    assert found is more.get("out", found)
+    sums = SPACINGS["float64" if dtype == "float64" else "float32"]
+    terms = np.abs(a.astype(float)) @ np.abs(b.astype(float)) * 1.5 + 10.0
+    assert (np.abs(found.astype(float) - wanted) <= 16 * sums * terms + SPACINGS[dtype] * np.abs(wanted)).all()
+    assert len(told) in (0, 1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_twenty_thousand_small_matrices_are_no_launch_and_that_is_said_once(device):
+    told: list[Launched] = []
+    a, b = normal(20_000, 3, 3), normal(20_000, 3, 3)
+    lib = library(*map(fake_logic, TYPES), device=device(TARGET), launched=told.append)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for count in (20_000, 20_000, 100):
+            np.testing.assert_allclose(lib.matmul(a[:count], b[:count]), a[:count] @ b[:count])
+    assert told == []
+    (warning,) = said
+    assert str(warning.message) == (
+        "no logic is for Cijk_Ailk_Bljk_SB: NumPy multiplies such batches; tune that type to have a kernel"
+    )
+    assert warning.filename == __file__
+
+
+def test_a_batch_with_a_type_and_a_single_matrix_are_launched():
+    told: list[Launched] = []
+    kinds = [NN, gemm_type(transpose_b=False, batched=True)]
+    with library(*map(fake_logic, kinds), launched=told.append) as lib:
+        lib.matmul(normal(4, 3, 5), normal(4, 5, 7))
+        lib.matmul(normal(1, 3, 5), normal(5, 7))
+    assert [one.problem.type for one in told] == kinds[::-1]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("form", ["a matrix", "a batch of one", "expanded"])
+def test_a_shared_operand_makes_one_tall_product_also_where_layouts_have_to_be_copied(device, kind, form):
+    told: list[Launched] = []
+    x, w, c = normal(4, 6, 5), normal(5, 7), normal(4, 6, 7)
+    shared = {"a matrix": w, "a batch of one": w[None], "expanded": np.broadcast_to(w, (4, 5, 7))}[form]
+    with library(fake_logic(kind), device=device(TARGET), launched=told.append) as lib:
+        found = lib.matmul(x, shared, c=c, beta=2.0)
+    np.testing.assert_allclose(found, x @ w + 2 * c, rtol=1e-4, atol=1e-4)
+    assert [sorted(one.problem.sizes) for one in told[:1]] == [[5, 7, 24]]
+
+
+# --- a GPU with a BLAS ------------------------------------------------------------------------------------------------
+
+
+class VendorGpu(HostGpu):
+    """With cuBLAS, which adds up where the host does; `calls` has what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.target = replace(self.target, api="CUDA")
+        self.calls: list[GemmCall] = []
+
+    def repeated_plan(self, plan, programs, addresses):
+        (step,) = plan.steps
+        if not isinstance(step, LibraryCall):
+            return super().repeated_plan(plan, programs, addresses)
+
+        class Called:
+            def enqueue(_, stream, at, on_zeros=False) -> None:  # noqa: N805
+                self.log.append(("vendor", stream))
+                self.calls.append(GemmCall.of(step))
+                carried_out(step, at)
+
+        return Called()
+
+    def prepare(self, plan, programs, operands, workspace):
+        if not isinstance(plan.steps[0], LibraryCall):
+            return super().prepare(plan, programs, operands, workspace)
+        addresses = {name: memory.address for name, memory in operands.items()}
+        repeated = self.repeated_plan(plan, programs, addresses)
+
+        class Prepared:
+            def enqueue(_) -> None:  # noqa: N805
+                repeated.enqueue(0, addresses)
+
+        return Prepared()
+
+
+@pytest.fixture
+def rig(monkeypatch):
+    made = Rig(monkeypatch)
+    made.device = VendorGpu()
+    monkeypatch.setattr(type(APIS["CUDA"]), "languages", ("CUDA", "BLAS", "fake"))
+    found = blas.Library("libcublas.so", "cuBLAS of the tests")
+    monkeypatch.setitem(blas._FOUND_BY, ("CUDA", "GPU"), lambda: found)
+    return made
+
+
+def singles(letter: str = "s", **more: object):  # type: ignore[no-untyped-def]
+    return [kind for kind in every_type(letter, **more) if not kind.fields.flag("Batched")]
+
+
+def layouts(rig, batch: int, rows: int, columns: int, dtype: str = "float32"):
+    """Batches that BLAS takes as they lie: each transposed, padded, apart, inside one another by rows, and shared."""
+    yield rig.normal(batch, rows, columns, dtype=dtype)
+    yield rig.normal(batch, columns, rows, dtype=dtype).mT
+    yield rig.normal(2 * batch, rows + 2, columns + 3, dtype=dtype)[::2, 1:-1, 3:]
+    yield rig.normal(rows, batch, columns, dtype=dtype).transpose(0, 1)
+    yield rig.normal(rows, columns, dtype=dtype).expand(batch, rows, columns)
+    yield rig.normal(columns, rows, dtype=dtype).mT
+
+
+def test_one_call_serves_a_batch_in_any_layout_without_a_copy(rig, monkeypatch):
+    monkeypatch.setattr(TorchArrays, "copy", lambda *what: pytest.fail("copied"))
+    lib = rig.library(*singles())
+    cases = [
+        (a, b)
+        for a, b in itertools.product(layouts(rig, 3, 6, 5), layouts(rig, 3, 5, 7))
+        if a.ndim + b.ndim > 4 and (a.ndim == 3 and a.stride(0) != 0)
+    ]
+    for a, b in cases:
+        rig.device.calls.clear()
+        rig.device.log.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = lib.matmul(a, b)
+        np.testing.assert_allclose(numbers(found), product(a, b), rtol=1e-5, atol=1e-5)
+        tall = rig.device.launches
+        assert len(rig.device.calls) + len(tall) == 1, "one call, or one launch of a tall product"
+        assert bool(tall) <= (b.ndim == 2 or b.stride(0) == 0)
+        assert all(one.batch == 3 for one in rig.device.calls)
+    assert len(cases) == 24
+
+
+@pytest.mark.parametrize("letter, dtype, dest", [  # noqa: PT006
+    ("s", "float32", "s"), ("d", "float64", "d"), ("h", "float16", "h"), ("b", "bfloat16", "b"), ("h", "float16", "s"),
+    ("i8", "int8", "i"),
+])  # fmt: skip
+@pytest.mark.parametrize("swapped", [False, True], ids=["row-major", "column-major"])
+def test_every_data_type_with_alpha_beta_and_an_out(rig, letter, dtype, dest, swapped):
+    """Small whole numbers, so that every type has the result exactly; extents of 8, which int8 asks for."""
+    torch = rig.torch
+    result = {"s": "float32", "d": "float64", "h": "float16", "b": "bfloat16", "i": "int32"}[dest]
+    random = np.random.default_rng(4)
+
+    def whole(*shape: int, of: str):
+        return rig.on_gpu(torch.from_numpy(random.integers(-3, 4, shape)).to(getattr(torch, of)))
+
+    a, b, c = whole(3, 8, 16, of=dtype), whole(3, 16, 8, of=dtype), whole(3, 8, 8, of=result)
+    out = whole(3, 8, 8, of=result)
+    c, out = (c.mT, out.mT) if swapped else (c, out)
+    lib = rig.library(*singles(letter, dest=dest))
+    with pytest.warns(UserWarning, match="the vendor's BLAS multiplies such batches"):
+        assert lib.matmul(a, b, out, c=c, alpha=2.0, beta=-3.0) is out
+    assert (numbers(out) == 2 * product(a, b) - 3 * numbers(c)).all()
+    (called,) = rig.device.calls
+    assert (called.dtype, called.dest, called.batch, called.alpha, called.beta) == (dtype, result, 3, 2.0, -3.0)
+
+
+def test_c_and_out_may_lie_between_other_things(rig):
+    a, b = rig.normal(3, 6, 5), rig.normal(3, 5, 7)
+    whole, c = rig.on_gpu(rig.torch.full((5, 8, 9), 3.0)), rig.normal(6, 3, 7).transpose(0, 1)
+    out = whole[1:4, 1:7, 2:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rig.library(*singles()).matmul(a, b, out, residual=c)
+    np.testing.assert_allclose(numbers(out), product(a, b) + numbers(c), rtol=1e-5, atol=1e-5)
+    out.fill_(3.0)
+    assert (whole == 3.0).all()
+    (called,) = rig.device.calls
+    assert (called.stride_c, called.stride_d) == (7, 72)
+
+
+def test_it_is_said_once_and_names_the_type_to_tune(rig):
+    lib = rig.library(*singles("b"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for size in (5, 5, 9):
+            lib.matmul(rig.normal(3, 6, size, dtype="bfloat16"), rig.normal(3, size, 7, dtype="bfloat16"))
+    (warning,) = said
+    assert str(warning.message).startswith(
+        "no logic is for Cijk_Ailk_Bljk_B: the vendor's BLAS multiplies such batches"
+    )
+    assert warning.filename == __file__
+
+
+def test_the_launch_that_is_told_of_is_of_the_whole_batch(rig):
+    told: list[Launched] = []
+    lib = rig.library(*singles(), launched=told.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lib.matmul(rig.normal(192, 19, 6), rig.normal(192, 6, 19))
+    (launched,) = told
+    assert (launched.solution.kernel, launched.problem.sizes) == ("VendorBlas", (19, 19, 192, 6))
+
+
+def test_what_it_does_not_take_as_it_lies_is_copied_and_a_shared_operand_once(rig, monkeypatch):
+    copied: list[tuple[int, ...]] = []
+    copy = TorchArrays.copy
+    monkeypatch.setattr(TorchArrays, "copy", lambda self, x, axes: copied.append(tuple(x.shape)) or copy(self, x, axes))
+    lib = rig.library(*singles())
+    one, many = rig.normal(12, 10)[::2, ::2], rig.normal(3, 5, 14)[:, :, ::2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = lib.matmul(one, many)
+    np.testing.assert_allclose(numbers(found), product(one, many), rtol=1e-5, atol=1e-5)
+    (called,) = rig.device.calls
+    assert 0 in (called.stride_a, called.stride_b)
+    assert sorted(copied) == [(3, 5, 7), (6, 5)]
+
+
+@pytest.mark.parametrize("letter", ["s", "i8"])
+def test_without_the_library_and_where_it_refuses_a_batch_goes_one_by_one(rig, monkeypatch, letter):
+    """cuBLAS takes leading dimensions of int8 only in multiples of four."""
+
+    def missing():
+        raise LookupError("not installed")
+
+    if letter == "s":
+        monkeypatch.setitem(blas._FOUND_BY, ("CUDA", "GPU"), missing)
+    dtype = "float32" if letter == "s" else "int8"
+    a, b = (rig.on_gpu((8 * rig.normal(*shape)).to(getattr(rig.torch, dtype))) for shape in ((3, 6, 5), (3, 5, 7)))
+    found = rig.library(*singles(letter)).matmul(a, b)
+    np.testing.assert_allclose(numbers(found), product(a, b), rtol=1e-5, atol=1e-5)
+    assert len(rig.device.launches) == 3
+    assert rig.device.calls == []
+
+
+def test_numpys_arrays_go_to_the_same_call(rig):
+    lib = rig.library(*singles())
+    a, b, c = normal(6, 5), normal(3, 5, 14)[:, :, 7:], normal(3, 6, 9)[:, :, :7]
+    with pytest.warns(UserWarning, match="the vendor's BLAS"):
+        found = lib.matmul(a, b, residual=c)
+    np.testing.assert_allclose(found, a @ b + c, rtol=1e-4, atol=1e-4)
+    assert len(rig.device.calls) == 1
+
+
+def test_other_devices_of_the_host_are_left_alone():
+    """The fake GPU has no BLAS that could be called, and its matrices are no matter of NumPy's."""
+    told: list[Launched] = []
+    from tunesmith.devices.fake import fake_target
+
+    with library(fake_logic(NN), device=FakeDevice(fake_target("GPU")), launched=told.append) as lib:
+        lib.matmul(normal(3, 4, 5), normal(3, 5, 6))
+    assert len(told) == 3
