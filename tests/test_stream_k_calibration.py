@@ -151,7 +151,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
 @pytest.mark.parametrize("place", [(0, 0), (0, 1)])
 def test_a_covariance_that_is_none_gives_no_error_where_it_is_used(written, place):
     """A variance below zero is refused; between two costs, rounding may make too much of what they share."""
-    path, text, one = written
+    path, _, one = written
     covariance = one.covariance.copy()
     covariance[place] = covariance[place[::-1]] = -1e18
     path.write_text(dump([replace(one, covariance=covariance)]))
