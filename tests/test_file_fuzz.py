@@ -43,6 +43,7 @@ from tunesmith.models.stream_k import Room
 from tunesmith.models.stream_k_file import dump as dump_calibration
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
+from tunesmith.session.tuning_file.file import read as read_tuning
 from tuning_runs import FAKE
 
 SECONDS = 5.0
@@ -227,7 +228,7 @@ TABLE = {
     "architectures": {"sm_90": {"xorwow": {"shape": [256, 1024], "pairs": {"normal/float": [512, 2048]}}}},
 }
 FINAL = "M,N,K,LDD,TotalFlops,a,b\n64,64,64,,524288,12.5,\n96,64,32,128,393216,3,4e2\n"
-LIST = "family,weight,m,n,k,batch,trans_a,trans_b\na,1,64,64,64,1,N,T\nb,2.5,32,48,16,1,N,T\n"
+LIST = "family,weight,m,n,k,batch,trans_a,trans_b\na,1,64,64,64,1,T,N\nb,2.5,32,48,16,1,T,N\n"
 
 
 def weighed(path: Path) -> None:
@@ -244,7 +245,7 @@ LINES = {"parse": yaml.safe_load, "write": as_yaml}
 CELLS = {"parse": read_csv, "write": as_csv}
 KINDS = {
     "tuning": Kind("tuning.yaml", FAKE, planned, **LINES),
-    "tuning of random numbers": Kind("tuning.yaml", RANDOM_TUNING, planned, **LINES),
+    "tuning of random numbers": Kind("tuning.yaml", RANDOM_TUNING, lambda path: read_tuning(path, 64, None), **LINES),
     "logic": Kind("logic.yaml", dump(logic(TYPES[1]).document), used_logic, **LINES),
     "logic of a kernel of one's own": Kind(
         "logic.yaml",
