@@ -116,7 +116,7 @@ def _forecast_step(before: StepForecast, after: StepForecast, seconds: float | N
     # Only where it holds: what other plans are written like stays as it was.
     legal |= {"is_estimated": True} if after.is_estimated else {}
     legal |= {"rejected": dict(after.rejected)} if after.rejected else {}
-    counts = fields(before, "name", "lineages", "choices", "candidates", "sizes", "enqueues", "survivors")
+    counts = fields(before, "name", "phase", "lineages", "choices", "candidates", "sizes", "enqueues", "survivors")
     return {**counts, "phase": before.phase.value, "after_rejections": legal, "seconds": seconds}
 
 
