@@ -173,7 +173,7 @@ def test_a_batch_without_a_type_is_one_call_of_cublas_in_any_layout(torch, lette
             assert bool((out == 3.0).all())
 
 
-def test_batches_of_doubles_and_of_integers_by_cublas(torch):
+def test_batches_of_doubles_go_to_cublas_and_those_of_integers_matrix_by_matrix(torch):
     told: list = []
     random = torch.Generator(device="cuda").manual_seed(3)
     a, b = (torch.randint(-9, 9, shape, device="cuda", generator=random) for shape in ((5, 32, 48), (5, 48, 40)))
@@ -185,7 +185,8 @@ def test_batches_of_doubles_and_of_integers_by_cublas(torch):
         with singles("i8", told) as lib:
             for left in (a.to(torch.int8), a.to(torch.int8).mT.contiguous().mT):
                 assert bool((lib.matmul(left, b.to(torch.int8)).double().cpu() == wanted).all())
-    assert [launched.plan.steps[0].parameters["batch"] for launched in told] == [5] * 3
+    assert told[0].plan.steps[0].parameters["batch"] == 5
+    assert len(told) > 3
 
 
 def test_batches_of_float8_with_scales_by_cublas(torch):

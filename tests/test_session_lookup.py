@@ -39,7 +39,7 @@ class Answering:
             self.asked.append(race.jobs)
             yield from ((job, answer) for job in race.jobs for answer in self.answers)
 
-    def interleave(self, jobs: list[Job]) -> list[Measurement]:
+    def interleave(self, jobs: list[Job], until_clear: bool = False) -> list[Measurement]:
         self.asked.append(tuple(jobs))
         return [self.answers[0] for _ in jobs]
 

@@ -1,14 +1,11 @@
 """OpenCL devices: finding them, and carrying out plans on one.
 
-What PoCL reuses from another process (found with PoCL 3.1; the folder names under POCL_CACHE_DIR show it): the built
-program, by preprocessed source, build options and device; and a kernel's machine code, by the work-group's size and by
-whether every global size is below 65,536 work-items. So a kernel launched once anywhere with the same cache folder
-costs 50 ms in the next process instead of 0.5 to 20 s, provided that work-group and class of grid are the same.
+PoCL (3.1) reuses from another process the built program, by preprocessed source, options and device, and a kernel's
+machine code, by work-group size and by whether every global size is below 65,536: 50 ms instead of 0.5 to 20 s.
 """
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -43,16 +40,13 @@ from tunesmith.toolchains import CompileError
 from tunesmith.toolchains._opencl_devices import context, platforms
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
 from tunesmith.toolchains.forked import OPENCL
-from tunesmith.toolchains.opencl import build, completed
+from tunesmith.toolchains.opencl import build, completed, wait_until_running
 
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
 from ._host_blas import HostBlas
 from ._opencl_host import HostPrepared, HostWork, Memory
 from ._opencl_target import describe
-
-POLLING_SECONDS = 0.002
-"""From one look at whether a command runs to the next."""
 
 SPARE = 16
 """Kernel objects of an entry that wait for another launch like their last."""
@@ -213,8 +207,7 @@ class OpenCLDevice(Device):
                 event = command()
                 self._queue.flush()
             with _WAITING:
-                while event.command_execution_status > cl.command_execution_status.RUNNING:
-                    time.sleep(POLLING_SECONDS)
+                wait_until_running(event)
                 running(True)
                 self._queue.finish()
             running(False)

@@ -93,11 +93,12 @@ def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
     for path, logic in found:
         document = logic.document
         rate = document.unit.rate
-        shown = table("size", rate, "±", "n", "solution", "as fast", right=(rate, "±", "n"))
+        shown = table("size", rate, "±", "n", "solution", right=(rate, "±", "n"))
         for row in document.rows:
             name, doubt = document.solutions[row.solution].name, _text.half_width(row.estimate)[1:]
-            ties = ", ".join(document.solutions[tie].name for tie in row.ties)
-            shown.add_row("x".join(map(str, row.where)), f"{row.rate:.4g}", doubt, str(row.estimate.count), name, ties)
+            if row.ties:
+                name += f" (as fast: {', '.join(document.solutions[tie].name for tie in row.ties)})"
+            shown.add_row("x".join(map(str, row.where)), f"{row.rate:.4g}", doubt, str(row.estimate.count), name)
         yield titled(f"{document.problem_type.name} on {document.origin.device}", shown)
         yield from _by_kernel(document)
         if document.unfinished:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +20,9 @@ from ._opencl_devices import context
 
 _END = b"\0"
 """Of the JSON in a payload."""
+
+POLLING_SECONDS = 0.002
+"""From one look at whether a command runs to the next."""
 
 
 class OpenCLToolchain(Toolchain):
@@ -71,6 +75,12 @@ def completed(binary: Binary, program: Any) -> Binary:
     except (cl.Error, ValueError):
         return binary
     return replace(binary, payload=binary.payload + _END + made) if made else binary
+
+
+def wait_until_running(event: Any) -> None:
+    """Wait until a command runs or has run: PoCL compiles a kernel while its event says that it is submitted."""
+    while event.command_execution_status > cl.command_execution_status.RUNNING:
+        time.sleep(POLLING_SECONDS)
 
 
 def build(here: Any, payload: bytes) -> Any:
