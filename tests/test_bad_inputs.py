@@ -74,7 +74,7 @@ def line_of(text: str, part: str) -> int:
     ("old", "new", "says"),
     [
         ("DataType: s", "DataType: q", "DataType"),
-        ("operation: GEMM", "operation: Random", "DataType"),
+        ("operation: GEMM", "operation: Random", "Batched"),
         ("TransposeA: false, ", "", "TransposeA"),
         ("DataType: s, ", "", "DataType"),
         ("TransposeA: false", "TransposeA: [1]", "TransposeA"),
