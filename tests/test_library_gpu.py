@@ -185,8 +185,9 @@ def test_batches_of_doubles_go_to_cublas_and_those_of_integers_matrix_by_matrix(
         with singles("i8", told) as lib:
             for left in (a.to(torch.int8), a.to(torch.int8).mT.contiguous().mT):
                 assert bool((lib.matmul(left, b.to(torch.int8)).double().cpu() == wanted).all())
-    assert told[0].plan.steps[0].parameters["batch"] == 5
-    assert len(told) > 3
+    batches = [launched.plan.steps[0].parameters.get("batch", 1) for launched in told]
+    assert batches[0] == 5
+    assert set(batches[1:]) == {1}
 
 
 def test_batches_of_float8_with_scales_by_cublas(torch):
