@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matmul_overhead import Call, Launches, compared, untuned
+from matmul_overhead import Call, Launches, compared, torch_with_gpu, untuned
 from rich.console import Console
 from rich.table import Table
 
@@ -129,14 +129,6 @@ def show(found: list[Measured]) -> None:
             f"{row.ratio:.3f}",
         )
     Console(highlight=False, width=160).print(table)
-
-
-def torch_with_gpu() -> Any:
-    try:
-        import torch
-    except ImportError:
-        return None
-    return torch if torch.cuda.is_available() else None
 
 
 if __name__ == "__main__":

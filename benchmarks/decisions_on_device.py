@@ -20,7 +20,7 @@ from bench_quality import TYPE, candidates
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.devices import choose as choose_device
-from tunesmith.protocol import Contest, Objective, Table, choose
+from tunesmith.protocol import Contest, Objective, TimeTable, choose
 from tunesmith.records import Configuration, Problem
 
 POLICY = Policy(noise=0.02, sampling_seconds=0.25, warm_up_seconds=0.05)
@@ -32,9 +32,9 @@ def decided(bench: Bench, job: Job) -> Configuration:
     jobs = {config: Job(name, job.solution, job.problem) for config, name in SIDES.items()}
     by_key = {job.key: config for config, job in jobs.items()}
 
-    def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         measured = bench.interleave([jobs[config] for config in configs], until_clear=True)
-        return Table(paired={(c, job.problem): m.samples for c, m in zip(configs, measured, strict=True) if m.ok})
+        return TimeTable(paired={(c, job.problem): m.samples for c, m in zip(configs, measured, strict=True) if m.ok})
 
     first = bench.run(Batch((Race(tuple(jobs.values())),), racing=True))
     told = {by_key[made.key]: {job.problem: m.estimate} for made, m in first if m.estimate}

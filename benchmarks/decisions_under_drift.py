@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from tunesmith.bench import Policy
 from tunesmith.bench._timing import interleave, race_above, time_plan
-from tunesmith.protocol import Cell, Contest, Objective, Table, choose
+from tunesmith.protocol import Cell, Contest, Objective, TimeTable, choose
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType
 
 SIZE = Problem(ProblemType("simulated", "simulated", ("M",), Configuration()), (1,))
@@ -86,7 +86,7 @@ class Simulated:
     policy: Policy = POLICY
     raced: int = 0
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         cells: dict[Cell, Estimate] = {}
         for group in groups:
             best = math.inf
@@ -97,27 +97,26 @@ class Simulated:
                 self.raced += timed.raced
                 best = min(best, timed.estimate.high)
                 cells[config, problem] = timed.estimate
-        return Table(cells)
+        return TimeTable(cells)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         paired = {}
         for problem in problems:
             takes = [lambda c=config: self._take(c) for config in configs]
-            samples = interleave(takes, self.policy, self.machine.clock, until_clear=len(problems) == 1)
+            samples = interleave(takes, self.policy, until_clear=len(problems) == 1)
             paired |= {(config, problem): taken for config, taken in zip(configs, samples, strict=True)}
-        return Table(paired=paired)
+        return TimeTable(paired=paired)
 
     def _take(self, config: Configuration) -> float:
         return self.machine.execute(self.true[config])
 
 
-def decided(scenario: Scenario, times: Sequence[float], seed: int, incumbent: int | None = 0) -> tuple[int, Simulated]:
-    """Which of the candidates wins, and what was measured for it."""
+def decided(scenario: Scenario, times: Sequence[float], seed: int) -> tuple[int, Simulated]:
+    """Which of the candidates wins, the first being the incumbent, and what was measured for it."""
     configs = [Configuration({"a": number}) for number in range(len(times))]
     measure = Simulated(Machine(scenario, random.Random(seed)), dict(zip(configs, times, strict=True)))
     told = measure.screen_cells([[(config, SIZE) for config in configs]], racing=True).rows()
-    held = None if incumbent is None else configs[incumbent]
-    contest = Contest(configs, (SIZE,), told, Objective.GEOMEAN, lambda problem: 1.0, held)
+    contest = Contest(configs, (SIZE,), told, Objective.GEOMEAN, lambda problem: 1.0, configs[0])
     decision = choose(contest, measure.confirm)
     assert decision is not None, "everything runs on a simulated machine"
     return configs.index(decision.winner), measure

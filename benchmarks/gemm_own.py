@@ -11,7 +11,7 @@ from gemm_ratios import VENDOR_KERNEL
 from incremental_vs_exhaustive import everything
 
 from tunesmith.bench import Bench
-from tunesmith.logic import Document, Logic, Named, Row, logic_files
+from tunesmith.logic import Document, Logic, Named, SizeRow, logic_files
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.protocol import Final, Phases
@@ -21,7 +21,7 @@ from tunesmith.session.frame.measure import Ledger, RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.tuning_file.file import policy_of, ready
-from tunesmith.store import FILE_NAME, Entry, Store
+from tunesmith.store import FILE_NAME, Store, StoreEntry
 
 EXPLORED = "exhaustive"
 """Where, in a run's folder, the store of its whole space is kept: what the run itself knew stays what it was."""
@@ -29,7 +29,7 @@ EXPLORED = "exhaustive"
 Best = Mapping[Problem, tuple[Solution, Estimate]]
 
 
-def best_own(entries: Iterable[Entry]) -> Best:
+def best_own(entries: Iterable[StoreEntry]) -> Best:
     """For each problem the fastest of our own solutions, of those whose sampling was not stopped early."""
     best: dict[Problem, tuple[Solution, Estimate]] = {}
     for entry in entries:
@@ -51,7 +51,7 @@ def without_vendor(document: Document, best: Best) -> Document | None:
     solutions = list(dict.fromkeys(solution for _, _, (solution, _) in kept))
     flops = OPERATIONS["GEMM"].flops
     rows = tuple(
-        Row(row.sizes, row.leading, solutions.index(solution), time, 1e-9 * flops(problem) / time.seconds)
+        SizeRow(row.sizes, row.leading, solutions.index(solution), time, 1e-9 * flops(problem) / time.seconds)
         for row, problem, (solution, time) in kept
     )
     named = tuple(Named(name, solution) for name, solution in zip(solution_names(solutions), solutions, strict=True))
@@ -103,6 +103,6 @@ def _listed(phases: Phases, problems: Sequence[ListedGemm]) -> Iterator[Problem]
     yield from (problem for problem in final.problems if problem.sizes in wanted and not problem.leading)
 
 
-def _ran(path: Path) -> Iterator[Entry]:
+def _ran(path: Path) -> Iterator[StoreEntry]:
     with Store.read(path) as store:
         yield from store.entries(outcomes=(Outcome.OK,))

@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tunesmith.bench import Bench
-from tunesmith.protocol import Benchmark, Cell, Fork, Phases, Table, run
+from tunesmith.protocol import Benchmark, Cell, Fork, Phases, TimeTable, run
 from tunesmith.records import Configuration, Estimate, Problem, thaw
 from tunesmith.report import ProgressReport
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
@@ -101,12 +101,12 @@ class Counted:
         self.screened: set[str] = set()
         self.confirmed = 0
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         self.screened |= {self._judge.identity(config) for group in groups for config, _ in group}
         # The sweep raced everything against everything; the final's full times of the survivors are the second times.
         return self._measure.screen_cells(groups, racing=True)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         self.confirmed += len(configs) * len(problems)
         return self._measure.confirm(configs, problems)
 

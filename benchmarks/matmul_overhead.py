@@ -30,7 +30,7 @@ import tunesmith
 from tunesmith.devices import choose
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Origin, Row
+from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution
 
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--sizes", help="M = N = K, separated by commas")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    torch = _torch_with_gpu()
+    torch = torch_with_gpu()
     kind, peer = ("GPU", "torch.mm") if torch else ("CPU", "numpy.matmul")
     sizes = [int(size) for size in (given.sizes or SIZES[kind]).split(",")]
     found = []
@@ -122,7 +122,7 @@ def untuned(launches: Launches, kind: str) -> Library:
             of = gemm_type(LETTERS[launches.dtype], transpose_a=a, transpose_b=b)
             config = family.space(of, target).defaults | Configuration(launches.changed)
             named = Named("default", Solution(of, kernel, config))
-            row = Row((256,) * 3, (), 0, Estimate(1e-4, 1e-4, 1e-4, 1), 1.0)
+            row = SizeRow((256,) * 3, (), 0, Estimate(1e-4, 1e-4, 1e-4, 1), 1.0)
             logics.append((Path(f"{of.name}.yaml"), Logic(Document(origin, of, (named,), (row,), 0))))
     return Library(logics)
 
@@ -192,7 +192,7 @@ def show(found: list[Measured], title: str, peer: str) -> None:
     Console(highlight=False, width=160).print(table)
 
 
-def _torch_with_gpu() -> Any:
+def torch_with_gpu() -> Any:
     try:
         import torch
     except ImportError:

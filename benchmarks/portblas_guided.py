@@ -31,7 +31,7 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Outcome, Problem, Value, thaw
 from tunesmith.search import STRATEGIES, Candidates, Strategy
-from tunesmith.store import FILE_NAME, FULL, Entry, Store
+from tunesmith.store import FILE_NAME, FULL, Store, StoreEntry
 
 TIMES = ("seconds", "low", "high", "samples")
 NEAR = 1.03
@@ -118,7 +118,7 @@ def record(folder: Path, path: Path, problem_type: str) -> None:
         raise SystemExit(f"{folder}: no kernel of portBLAS's has run there")
     counts = Counter((one.problem, one.target) for one in ours)
     (problem, target), _ = counts.most_common(1)[0]
-    chosen: list[Entry] = [one for one in ours if (one.problem, one.target) == (problem, target)]
+    chosen: list[StoreEntry] = [one for one in ours if (one.problem, one.target) == (problem, target)]
     sweep = {one.solution.configuration: _times(one) for one in chosen}
     facts = {
         "device": target.name,
@@ -133,7 +133,7 @@ def record(folder: Path, path: Path, problem_type: str) -> None:
     write_sweep(path, sweep, facts)
 
 
-def _times(entry: Entry) -> tuple[float, float, float, int]:
+def _times(entry: StoreEntry) -> tuple[float, float, float, int]:
     estimate = entry.measurement.estimate
     assert estimate is not None
     return estimate.seconds, estimate.low, estimate.high, estimate.count

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.table import Table
@@ -148,6 +148,27 @@ def flat(row: Row) -> dict[str, object]:
         made |= {f"curand_{name}": there and there.speed, f"over_{name}": there and there.ratio}
         made |= {f"over_{name}_low": there and there.low, f"over_{name}_high": there and there.high}
     return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in made.items()}
+
+
+def read_rows(text: str) -> list[Row]:
+    """The rows that `csv_text` wrote."""
+    return [_row(cells) for cells in csv.DictReader(io.StringIO(text))]
+
+
+def _row(cells: Mapping[str, str]) -> Row:
+    curand = tuple(
+        Theirs(
+            name,
+            float(cells[f"curand_{name}"]),
+            float(cells["curand_host"]),
+            *(float(cells[f"over_{name}{end}"]) for end in ("", "_low", "_high")),
+        )
+        for name in ORDERINGS
+        if cells[f"curand_{name}"]
+    )
+    fill = Fill(cells["generator"], cells["distribution"], cells["value_type"], int(cells["bytes"]))
+    speeds = (float(cells[name]) for name in ("ours", "by_default", "memset", "host"))
+    return Row(fill, cells["shape"], *speeds, curand)
 
 
 def csv_text(rows: Sequence[Row]) -> str:

@@ -11,15 +11,21 @@ import argparse
 import csv
 import json
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from random_ratios import Row, read_rows, sums
+
+from tunesmith.models import stream_k_file
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "benchmarks" / "recorded"
 PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))
 BLOCK = re.compile(r"(<!-- recorded (\w+): begin -->\n).*?(<!-- recorded \2: end -->)", re.DOTALL)
+TYPES = {"b": "bfloat16", "x": "TF32"}
 FILLS = {
     "uniform float": "uniform float", "uniform double": "uniform double", "normal float": "normal float",
     "normal double": "normal double", "log_normal float": "log-normal float", "log_normal double": "log-normal double",
@@ -76,24 +82,103 @@ def tuning_time(name: str) -> str:
 
 
 def fills(name: str) -> str:
-    run = loaded(name)
-    with (RECORDED / name / "rows.csv").open(encoding="utf-8", newline="") as file:
-        every = list(csv.DictReader(file))
-    parts = [f"{run['device']}, {run['date']}, driver {run['driver']}, cuRAND {run['curand']}.\n"]
-    for size in sorted({int(row["bytes"]) for row in every}, reverse=True):
-        known = {(row["generator"], f"{row['distribution']} {row['value_type']}"): row
-                 for row in every if int(row["bytes"]) == size}  # fmt: skip
+    """The rows of the first run, those of the second in the place of what it measured anew."""
+    first, second = (loaded(name, file) for file in ("run.json", "one_word.json"))
+    texts = [(RECORDED / name / file).read_text(encoding="utf-8") for file in ("rows.csv", "one_word.csv")]
+    every = {row.fill: row for text in texts for row in read_rows(text)}
+    again = ", ".join(dict.fromkeys(row.fill.generator for row in read_rows(texts[1])))
+    device, driver, curand = (first[key] for key in ("device", "driver", "curand"))
+    parts = [f"{device}, {first['date']} ({again}: {second['date']}), driver {driver}, cuRAND {curand}.\n"]
+    for size in sorted({fill.bytes for fill in every}, reverse=True):
+        known = {(fill.generator, f"{fill.distribution} {fill.value_type}"): row
+                 for fill, row in every.items() if fill.bytes == size}  # fmt: skip
         names = list(dict.fromkeys(generator for generator, _ in known))
         rows = [(one, *(_fill(known.get((one, key))) for key in FILLS)) for one in names]
         parts.append(f"Buffers of {size // 2**20} MiB:\n\n{table(('generator', *FILLS.values()), rows)}")
-    return "\n".join([*parts, "\n".join(f"- {line}" for line in run["summary"]) + "\n"])
+    return "\n".join([*parts, "\n".join(f"- {line}" for line in sums(list(every.values()))) + "\n"])
 
 
-def _fill(row: dict[str, str] | None) -> str:
+def _fill(row: Row | None) -> str:
     if row is None:
         return "-"
-    ratio = f" ({float(row['over_curand']):.2f} {row['ordering']})" if row["over_curand"] else ""
-    return f"{float(row['ours']):.0f}{ratio}"
+    ratio = f" ({row.fastest.ratio:.2f} {row.fastest.ordering})" if row.fastest else ""
+    return f"{row.ours:.0f}{ratio}"
+
+
+def stream_k(name: str) -> str:
+    run = loaded(name)
+    by_list = {folder: _ways(name, folder) for folder in ("fit", "score")}
+    heads = ("", *(one.title for one in by_list.values()))
+    ways = [(way, *(one.cells[way] for one in by_list.values())) for way in by_list["fit"].cells]
+    constants = [
+        (
+            row["rule"],
+            *(f"{value:g}" for value in row["constants"].values()),
+            f"{row['first']:.3f}",
+            f"{row['second']:.3f}",
+        )
+        for row in run["rows"]
+    ]
+    names = (*(key.upper() for key in run["rows"][0]["constants"]), *by_list)
+    return f"{table(heads, ways)}\n{table(('constants', *names), constants)}"
+
+
+class Ways(NamedTuple):
+    """A sweep's title, and for each way to choose the geometric mean of its efficiency and the worst."""
+
+    title: str
+    cells: dict[str, str]
+
+
+def _ways(name: str, folder: str) -> Ways:
+    with (RECORDED / name / folder / "sweep.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        for way in filter(None, row["chosen_by"].split("; ")):
+            found.setdefault(way, []).append(float(row["efficiency"]))
+    problems = len({(row["m"], row["n"], row["k"]) for row in rows})
+    cells = {way: f"{statistics.geometric_mean(found[way]):.3f}, {min(found[way]):.3f}" for way in found}
+    (made,) = stream_k_file.read(RECORDED / name / folder / "calibration.yaml")
+    of, tile = made.subject, made.subject.tile
+    named = TYPES.get(of.data_type, of.data_type)
+    where = f"{of.device}, {made.origin.driver}, {made.origin.compiler}, {made.origin.date}"
+    return Ways(f"{folder}: {problems} products, {named}, tile {tile.m}x{tile.n}; {where}", cells)
+
+
+def batches(name: str) -> str:
+    rows: list[dict[str, Any]] = json.loads((RECORDED / name / "run.json").read_text(encoding="utf-8"))
+    heads = ("device", "batch", "ours", "95 %", "peer", "theirs", "95 %", "theirs / ours")
+    cells = [
+        (
+            row["device"], row["batch"], f"{row['ours']:.1f} us", _range(row["ours_interval"]), row["peer"],
+            f"{row['theirs']:.1f} us", _range(row["theirs_interval"]), f"{row['ratio']:.3f}",
+        )
+        for row in rows
+    ]  # fmt: skip
+    return table(heads, cells)
+
+
+def _range(ends: Sequence[float]) -> str:
+    return f"{ends[0]:.1f} to {ends[1]:.1f}"
+
+
+def policies(name: str) -> str:
+    run = loaded(name)
+    (judged,) = run["judgements"]
+    heads = ("policy", "products", "geomean", "95 %", "10th %", "worst", ">= 0.95", "of least", "top 5")
+    rows = [
+        (
+            one["policy"], str(one["score"]["products"]), f"{one['score']['geomean']:.3f}",
+            " - ".join(f"{end:.3f}" for end in one["score"]["interval"]),
+            *(f"{one['score'][key]:.3f}" for key in ("percentile_10", "worst", "good", "against_least")),
+            f"{one['top']['5']:.3f}" if one["top"] else "-",
+        )
+        for one in judged["policies"]
+    ]  # fmt: skip
+    noise = f"a time's interval is +-{100 * judged['noise']['half_width']:.1f} % in the median"
+    groups = f"{judged['products']} products of {judged['groups']} layers"
+    return f"{judged['device']}, {judged['data_type']}, {groups}; {noise}:\n\n{table(heads, rows)}"
 
 
 SHOWN: dict[str, Callable[[str], str]] = {
@@ -101,6 +186,9 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_bf16_second": held_out,
     "tuning_beside_autotune": tuning_time,
     "random_vs_curand": fills,
+    "stream_k": stream_k,
+    "batches": batches,
+    "policies_cpu": policies,
 }
 
 

@@ -21,16 +21,16 @@ import numpy as np
 
 from tunesmith.models.stream_k import (
     Calibrated,
-    Calibration,
-    Cost,
+    CalibrationOrigin,
+    FittedCost,
+    MacroTile,
     Model,
-    Origin,
     Portable,
     Predictor,
     Published,
     Room,
+    StreamKCalibration,
     Subject,
-    Tile,
 )
 from tunesmith.models.stream_k_file import read
 from tunesmith.records import Configuration
@@ -38,7 +38,7 @@ from tunesmith.records import Configuration
 ATTEMPTS = 5
 REPEATS = 50
 """Cached decisions timed at once: one alone is no longer than the clock's own call."""
-TILE = Tile(128, 128, 64)
+TILE = MacroTile(128, 128, 64)
 CACHED = 3840, 3840
 """Iterations of such a tile's pieces of A and of B that 60 MiB of cache hold, in 16 bits."""
 MADE_UP = (5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02, 0.05)
@@ -94,11 +94,11 @@ def _products(count: int) -> Iterator[tuple[int, int, int, int]]:
         yield m, n, 1, k
 
 
-def _made_up(room: Room) -> Calibration:
-    costs = tuple(Cost(1e-6 * micro, 0.9e-6 * micro, 1.1e-6 * micro) for micro in MADE_UP)
+def _made_up(room: Room) -> StreamKCalibration:
+    costs = tuple(FittedCost(1e-6 * micro, 0.9e-6 * micro, 1.1e-6 * micro) for micro in MADE_UP)
     subject = Subject("none", "no device", "none", "none", "s", TILE, room)
-    origin = Origin("none", "none", "none", Configuration(), "none", "never")
-    return Calibration(subject, origin, costs, np.diag([(0.05 * cost.value) ** 2 for cost in costs]), 0.01, ())
+    origin = CalibrationOrigin("none", "none", "none", Configuration(), "none", "never")
+    return StreamKCalibration(subject, origin, costs, np.diag([(0.05 * cost.value) ** 2 for cost in costs]), 0.01, ())
 
 
 if __name__ == "__main__":

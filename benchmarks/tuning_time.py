@@ -23,9 +23,9 @@ from rich.console import Console
 from tunesmith.records import Problem
 from tunesmith.report import ProgressReport
 from tunesmith.report._table import table, titled
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import TuningPlan, tune
-from tunesmith.store import FILE_NAME, Entry, Run, Store
+from tunesmith.store import FILE_NAME, Store, StoredRun, StoreEntry
 
 console = Console(highlight=False, width=150)
 
@@ -44,12 +44,12 @@ class Spent:
         return (self.verify + self.timing) / self.span if self.span else 0.0
 
     @staticmethod
-    def of(entries: Iterable[Entry]) -> Spent:
+    def of(entries: Iterable[StoreEntry]) -> Spent:
         """The device serves one measurement after the other, finalists together: their costs are shares of one time.
 
         Pauses between runs that were resumed count as idle.
         """
-        together: dict[str, list[Entry]] = defaultdict(list)
+        together: dict[str, list[StoreEntry]] = defaultdict(list)
         for entry in entries:
             if entry.measurement.started:
                 alone = not entry.round.startswith("confirm/")
@@ -79,7 +79,7 @@ class Tuning:
     busy: float
 
     @staticmethod
-    def of(device: str, final: Sequence[Problem], entries: Sequence[Entry], runs: Sequence[Run]) -> Tuning:
+    def of(device: str, final: Sequence[Problem], entries: Sequence[StoreEntry], runs: Sequence[StoredRun]) -> Tuning:
         tried: dict[Problem, set[str]] = {problem: set() for problem in final}
         for entry in entries:
             if entry.problem in tried:
@@ -96,7 +96,7 @@ class Tuning:
         )
 
 
-def final_problems(outcome: Outcome[TuningPlan]) -> list[Problem]:
+def final_problems(outcome: RunOutcome[TuningPlan]) -> list[Problem]:
     return list(
         dict.fromkeys(problem for group in outcome.plan.groups if group.table for problem in group.table.problems)
     )

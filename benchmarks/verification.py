@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._cases import Cases
 from tunesmith.bench._host_memory import HostMemory
 from tunesmith.bench._poison import POISONS
@@ -49,16 +49,16 @@ def _measured(device: Device, problem: Problem) -> tuple[float, ...]:
     plans = [family.plan(config, check, device.target) for check in checks]
     cases, verifier = Cases(0), Verifier(device)
 
-    def judge(by: Callable[[int, Case], Verdict]) -> None:
+    def judge(by: Callable[[int, VerificationCase], Verdict]) -> None:
         for place, check in enumerate(checks):
             verdict = by(place, cases.get(check))
             assert verdict.wrong is None, verdict.wrong
 
-    def on_host(place: int, case: Case) -> Verdict:
+    def on_host(place: int, case: VerificationCase) -> Verdict:
         with HostMemory(device, case) as memory:
             return _judged(memory, programs, plans[place], case)
 
-    def on_device(place: int, case: Case) -> Verdict:
+    def on_device(place: int, case: VerificationCase) -> Verdict:
         return verifier.judge(programs, plans[place], case)
 
     making = _seconds(lambda: [cases.get(check) for check in checks])

@@ -66,7 +66,8 @@ the file is read, each key once: also a parameter that no kernel family has whic
 
 _OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
 [kernel's description](custom-kernels.md), from this file. `OperationType: Random` has
-[its own](parameters.md#random-number-generators)."""
+[its own](parameters.md#random-number-generators), and so has [`OperationType: Convolution`](intensity.md#the-files),
+which no kernel computes yet."""
 
 
 def _problem_type() -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compiled_ahead import binary
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._traces import Wrong
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
@@ -64,6 +64,6 @@ def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> lis
     found = []
     for check in operation.checks(problem):
         inputs = operation.inputs(check, np.random.default_rng(7))
-        case = Case(operation.operands(check), inputs, operation.reference(check, inputs))
+        case = VerificationCase(operation.operands(check), inputs, operation.reference(check, inputs))
         found.append(verify(device, programs, kernel.plan(config, check, device.target), case))
     return [one for one in found if one]

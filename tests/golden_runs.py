@@ -17,10 +17,10 @@ from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import benchmarks, write
 from stream_k_fakes import calibration
 from tunesmith.cli._app import app
-from tunesmith.models.stream_k import Room, Subject, Tile
+from tunesmith.models.stream_k import MacroTile, Room, Subject
 from tunesmith.models.stream_k_file import dump
 from tunesmith.report import portblas_outcome
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import PortBlasPlan
 from tuning_runs import FAKE
 
@@ -139,7 +139,7 @@ def tuned_with_failures(folder: Path) -> None:
     invoke(folder, *select, 24, 16, 30, "--type", "Cij_Aik_Bjk_SB", name="select_near")
 
 
-def portblas_outcome_in(out: Path, guided: bool) -> Outcome[PortBlasPlan]:
+def portblas_outcome_in(out: Path, guided: bool) -> RunOutcome[PortBlasPlan]:
     task = fake(listed=(*TILES[:: 1 if guided else 4], faulty("wrong value")), guided=guided)
     with compilers_named("BLAS"):
         return tune_like_portblas(task, out)
@@ -200,7 +200,9 @@ def random_tuned(folder: Path) -> None:
 
 def explained(folder: Path) -> None:
     path, room = folder / "h200.yaml", Room(132)
-    subjects = [Subject("CUDA", "H200", "sm_90", "SomeGemm", "s", Tile(128, 128, depth), room) for depth in (32, 64)]
+    subjects = [
+        Subject("CUDA", "H200", "sm_90", "SomeGemm", "s", MacroTile(128, 128, depth), room) for depth in (32, 64)
+    ]
     path.write_text(dump(calibration(room, subject) for subject in subjects))
     words = ("stream-k", "explain", "--size", 17920, 128, 1, 16384, "--tile")
     invoke(folder, *words, "128x128x64", "--calibration", path, name="calibrated")

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from library_fakes import ORIGIN
-from tunesmith.devices.cuda import CudaDevice, Memory
+from tunesmith.devices.cuda import CudaDevice, CudaMemory
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Row
+from tunesmith.logic import Document, Logic, Named, SizeRow
 from tunesmith.problems.gemm import Gemm, GemmOperation, gemm_type, strided
 from tunesmith.records import (
     Configuration,
@@ -108,11 +108,11 @@ class HostGpu(CudaDevice):
     def capturing(self) -> bool:
         return self._present in self.captured
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> CudaMemory:
         array = np.full(size, 0xAB, np.uint8)
         self._kept[array.ctypes.data] = array
         self.log.append(("allocate", size))
-        return Memory(array.ctypes.data, size, owned=True)
+        return CudaMemory(array.ctypes.data, size, owned=True)
 
     def write(self, buffer, data, offset=0) -> None:
         self._kept[buffer.address][offset : offset + len(data)] = data
@@ -133,8 +133,8 @@ class HostGpu(CudaDevice):
         (launch,) = plan.steps
         return SimpleNamespace(enqueue=lambda stream, at, on_zeros=False: self._run(launch, stream, at, on_zeros))
 
-    def wrap(self, array) -> Memory:
-        return Memory(array.ctypes.data, array.nbytes, owned=False)
+    def wrap(self, array) -> CudaMemory:
+        return CudaMemory(array.ctypes.data, array.nbytes, owned=False)
 
     def prepare(self, plan, programs, operands, workspace):
         (launch,) = plan.steps
@@ -189,7 +189,7 @@ def logic(kind: ProblemType, *configs: dict[str, object], sizes: tuple[int, ...]
         Named(f"S{place}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config)))
         for place, config in enumerate(configs)
     )
-    row = Row(sizes or (64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
+    row = SizeRow(sizes or (64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
     return Logic(Document(ORIGIN, kind, named, (row,), len(configs) - 1))
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._host_memory import HostMemory
 from tunesmith.bench._verify import Verdict, Verifier, _judged
 from tunesmith.devices import Device
-from tunesmith.devices.fake import FakeDevice, Memory
+from tunesmith.devices.fake import FakeDevice, FakeMemory
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class HostedPlan:
         whole = {id(part.root): (part.root, real.read(part.root, part.whole)) for part in parts}
 
         def memory(part):
-            return Memory(whole[id(part.root)][1], part.start, part.size)
+            return FakeMemory(whole[id(part.root)][1], part.start, part.size)
 
         operands = {name: memory(part) for name, part in self.operands.items()}
         workspace = memory(self.workspace) if self.workspace else None
@@ -126,7 +126,7 @@ def hosted_verifier(api: str) -> tuple[HostedDevice, Verifier]:
     return hosted, verifier
 
 
-def judged(way: str, host: FakeDevice, programs: Any, plan: Any, case: Case) -> Verdict:
+def judged(way: str, host: FakeDevice, programs: Any, plan: Any, case: VerificationCase) -> Verdict:
     """What verification says, with the fake device's programs: by looking at bytes ("host"), or by a device's own
     programs ("OpenCL", "CUDA")."""
     if way == "host":

@@ -13,7 +13,7 @@ from tunesmith.devices import Device
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Origin, Row
+from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, ProblemType, Solution
 
@@ -32,7 +32,7 @@ def logic(
     rows = rows or {(64,) * len(kind.indices): 0}
     named = tuple(Named(f"S{place}", solution(kind, **config)) for place, config in enumerate(configs))
     estimate = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
-    measured = tuple(Row(sizes, (), place, estimate, math.prod(sizes) * 2e-6) for sizes, place in rows.items())
+    measured = tuple(SizeRow(sizes, (), place, estimate, math.prod(sizes) * 2e-6) for sizes, place in rows.items())
     return Logic(Document(ORIGIN, kind, named, measured, 0))
 
 

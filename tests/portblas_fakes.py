@@ -9,11 +9,11 @@ from typing import Any
 
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
-from tunesmith.formats.portblas import Config, Mode
+from tunesmith.formats.portblas import Config, RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Target
 from tunesmith.session.frame import events
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
 from tunesmith.session.portblas.task import PortBlasTask
 
@@ -43,7 +43,7 @@ class FakeTask(PortBlasTask):
         return choose("fake:GPU:8")
 
     def candidates(self, target: Target):  # type: ignore[no-untyped-def]
-        config = Config(Path(__file__), Mode.OURS, "", (), (), (), {})
+        config = Config(Path(__file__), RuleSet.OURS, "", (), (), (), {})
         return config, dict.fromkeys(self.listed)
 
     def default(self, target: Target) -> Configuration:
@@ -60,5 +60,5 @@ def faulty(fault: str) -> Configuration:
 
 def tune(
     task: PortBlasTask, folder: Path, observe: Callable[[events.Event], None] = events.nobody, **more: Any
-) -> Outcome[PortBlasPlan]:
+) -> RunOutcome[PortBlasPlan]:
     return tune_portblas(task, folder, observe=observe, **more)

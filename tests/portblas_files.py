@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tunesmith.formats.portblas import Config, Mode, read
+from tunesmith.formats.portblas import Config, RuleSet, read
 from tunesmith.formats.portblas_lines import line, stem
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ def written(folder: Path, document: object) -> Path:
     return path
 
 
-def of(folder: Path, mode: Mode = Mode.OURS, **arrays: object) -> Config:
+def of(folder: Path, mode: RuleSet = RuleSet.OURS, **arrays: object) -> Config:
     return read(written(folder, arrays), mode)
 
 

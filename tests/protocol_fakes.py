@@ -17,10 +17,10 @@ from tunesmith.protocol import (
     Objective,
     Phase,
     Phases,
-    Result,
+    ProtocolResult,
     SearchPlan,
     Step,
-    Table,
+    TimeTable,
 )
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType, Rejection, Value
 from tunesmith.spaces import Combinations
@@ -118,7 +118,7 @@ class Exact:
     screens: list[tuple[list[list[Configuration]], list[Problem], bool]] = field(default_factory=list)
     confirms: list[tuple[list[Configuration], list[Problem]]] = field(default_factory=list)
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         rows = [by_rows(group) for group in groups]
         problems = rows[0][1]
         assert all(
@@ -130,16 +130,16 @@ class Exact:
         for config, problem in (cell for group in groups for cell in group):
             if (seconds := self.seconds(config, problem)) is not None:
                 cells[config, problem] = Estimate(seconds, seconds, seconds, 1)
-        return Table(cells)
+        return TimeTable(cells)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         self.confirms.append((list(configs), list(problems)))
         paired = {}
         for config in configs:
             for problem in problems:
                 if (seconds := self.seconds(config, problem)) is not None:
                     paired[config, problem] = (seconds,) * 5
-        return Table(paired=paired)
+        return TimeTable(paired=paired)
 
 
 @dataclass
@@ -152,14 +152,14 @@ class Noisy:
     drift: float = 0.05
     samples: int = 15
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         cells = {}
         for config, problem in dict.fromkeys(cell for group in groups for cell in group):
             if (seconds := self.seconds(config, problem)) is not None:
                 cells[config, problem] = self._estimate(seconds)
-        return Table(cells)
+        return TimeTable(cells)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         paired = {}
         for problem in problems:
             common = self.random.normal(0.0, self.drift, self.samples)
@@ -167,7 +167,7 @@ class Noisy:
                 if (seconds := self.seconds(config, problem)) is not None:
                     own = self.random.normal(0.0, self.noise, self.samples)
                     paired[config, problem] = tuple(float(x) for x in seconds * np.exp(common + own))
-        return Table(paired=paired)
+        return TimeTable(paired=paired)
 
     def _estimate(self, seconds: float) -> Estimate:
         """Median with the interval between the order statistics that hold it in 95 % of cases (4th and 12th of 15)."""
@@ -178,7 +178,7 @@ class Noisy:
 LEGAL = FakeJudge()
 
 
-def kept(result: Result, *names: str) -> list[tuple[object, ...]]:
+def kept(result: ProtocolResult, *names: str) -> list[tuple[object, ...]]:
     return [tuple(config[name] for name in names) for config in result.survivors]
 
 

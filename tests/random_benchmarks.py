@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, RandomRow
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +51,9 @@ def write(path: Path, found: Iterable[dict[str, Any]], architecture: str | None 
     return path
 
 
-def decide(found: tuple[RandomRow, ...], objective: Objective = Objective.GEOMEAN, **more: Any) -> Decision:
+def decide(
+    found: tuple[RandomRow, ...], objective: RandomObjective = RandomObjective.GEOMEAN, **more: Any
+) -> RandomDecision:
     """The one decision about rows with which nothing is wrong."""
     selection = choose(found, objective, **more)
     assert not selection.complaints

@@ -13,7 +13,7 @@ from tunesmith.devices.cuda import CudaDevice
 from tunesmith.kernels.random import COUNT, changed
 from tunesmith.library.random._buffers import VALUE_TYPES
 from tunesmith.library.random._position import Position
-from tunesmith.problems.random import GENERATORS, WIDTHS, Kind, scalars_for
+from tunesmith.problems.random import GENERATORS, GeneratorKind, scalars_for, width_of
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
 from tunesmith.records import Plan
@@ -35,12 +35,12 @@ def expected(
     generator, value_type = GENERATORS[name], VALUE_TYPES[dtype]
     at = position if isinstance(position, Position) else Position(position)
     scalars = scalars_for(distribution, **parameters)
-    if generator.kind is Kind.QUASI:
+    if generator.kind is GeneratorKind.QUASI:
         dimension, index = np.divmod(np.arange(count * dimensions), count)
         made = quasi_words(name, seed, at.offset, index, dimension)
         values = quasi_values_of(distribution, value_type, made[:, None], scalars)
         return Values(values.value[:, 0], values.bound[:, 0])
-    width = WIDTHS[distribution][value_type]
+    width = width_of(generator, distribution, value_type)
     vectors = at.vectors + np.arange(-(-count // width.values))
     taken = words(name, seed, at.offset, engines or generator.default_engines, vectors, width.words)
     values = values_of(distribution, value_type, taken, scalars)

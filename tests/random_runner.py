@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from opencl_runner import opencl_device, programs
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.devices import Program
 from tunesmith.kernels import KERNELS, Kernel
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.random import GENERATORS, Kind, RandomFill, random_type, scalars_for
+from tunesmith.problems.random import GENERATORS, GeneratorKind, RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, Plan, Problem, ScalarArgument, Value
 from verified import verify
 
@@ -64,9 +64,9 @@ def problem(
     """Dynamic ordering; for `engines` engines, of a generator that has some, and in `dimensions` if it gives points."""
     chosen = scalars_for(distribution, seed=SEED, mean=0.75, stddev=1.5) | scalars
     kind = GENERATORS[generator].kind
-    if kind is Kind.ENGINE:
+    if kind is GeneratorKind.ENGINE:
         chosen |= {"engines": engines or small(generator).engines}
-    sizes = (count, dimensions) if kind is Kind.QUASI else (count,)
+    sizes = (count, dimensions) if kind is GeneratorKind.QUASI else (count,)
     return Problem(random_type(generator, distribution, value_type, dynamic=True), sizes, scalars=chosen)
 
 
@@ -127,7 +127,7 @@ def verified(
     device = opencl_device()
     found = []
     for check in family.checks(shape.config, asked, ()):
-        case = Case(OPERATION.operands(check), {}, OPERATION.reference(check, {}))
+        case = VerificationCase(OPERATION.operands(check), {}, OPERATION.reference(check, {}))
         plan = patched(family.plan(shape.config, planned(check), device.target))
         wrong = verify(device, loaded(asked, shape, family), plan, case)
         found += [f"{wrong.reason}: {wrong.detail}"] if wrong else []

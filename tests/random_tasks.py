@@ -10,7 +10,7 @@ import numpy as np
 
 from random_runner import SEED, Shape, fill, mistakes, problem, small, verified
 from tunesmith.kernels.random import OpenCLRandom
-from tunesmith.problems.random import GENERATORS, WIDTHS, Kind
+from tunesmith.problems.random import GENERATORS, WIDTHS, GeneratorKind
 from tunesmith.records import Configuration, Module, ProblemType
 
 BLOCKS = (1, 8, 32, 64, 96, 128, 160, 192, 256, 320, 640, 1024)
@@ -74,7 +74,7 @@ def at_edges(generator: str, distribution: str, value_type: str) -> list[str]:
     """All counts up to 40, and those around a turn of all engines, from all elements up to 7."""
     shape, values = small(generator), WIDTHS[distribution][value_type].values
     counts = list(range(41))
-    if GENERATORS[generator].kind is Kind.ENGINE:
+    if GENERATORS[generator].kind is GeneratorKind.ENGINE:
         turn = shape.engines * values
         counts += [turn - 1, turn, turn + 1, 2 * turn + 3]
     found = []

@@ -8,14 +8,25 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tunesmith.models._stream_k_costs import SPLITS, counts
-from tunesmith.models.stream_k import Calibration, Origin, Room, Run, Subject, Tile, Work, calibration_runs
+from tunesmith.models.stream_k import (
+    CalibrationOrigin,
+    MacroTile,
+    Room,
+    StreamKCalibration,
+    StreamKRun,
+    Subject,
+    Work,
+    calibration_runs,
+)
 from tunesmith.records import Configuration
 
 COSTLY = np.array([5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02, 0.03]) * 1e-6
 """Start, iteration, busy, wave, tile, partial, peer, misaligned, apart: about a 128 x 128 x 64 tile on a large GPU."""
 
-ORIGIN = Origin("1.0", "a compiler 1", "Cij_Aik_Bjk_SB", Configuration({"WorkGroup": (8, 8, 1)}), "0.1.0", "2026-11-01")
-TILE = Tile(128, 128, 64, block=4)
+ORIGIN = CalibrationOrigin(
+    "1.0", "a compiler 1", "Cij_Aik_Bjk_SB", Configuration({"WorkGroup": (8, 8, 1)}), "0.1.0", "2026-11-01"
+)
+TILE = MacroTile(128, 128, 64, block=4)
 H200, MI300X = Room(132), Room(304)
 
 works = st.builds(
@@ -29,20 +40,20 @@ works = st.builds(
 rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from(((0, 0), (3, 1), (40, 90), (900, 999))))
 
 
-def runs_on(room: Room, noise: float = 0.0, tile: Tile = TILE) -> list[Run]:
+def runs_on(room: Room, noise: float = 0.0, tile: MacroTile = TILE) -> list[StreamKRun]:
     """What the known costs take, with relative noise."""
     random = np.random.default_rng(1)
     runs = []
     for work, choice in calibration_runs(room, tile, SPLITS):
         factor = 1 + noise * random.standard_normal()
-        runs.append(Run(work, choice, float(counts(work, choice, room) @ COSTLY * factor)))
+        runs.append(StreamKRun(work, choice, float(counts(work, choice, room) @ COSTLY * factor)))
     return runs
 
 
 def calibration(
     room: Room, subject: Subject | None = None, noise: float = 0.01, driver: str = ORIGIN.driver
-) -> Calibration:
+) -> StreamKCalibration:
     tile = subject.tile if subject else TILE
     subject = subject or Subject("CUDA", "a GPU", "sm_90", "SomeGemm", "s", tile, room)
     origin = replace(ORIGIN, driver=driver, configuration=ORIGIN.configuration | {"WorkGroupMapping": tile.block})
-    return Calibration.of(subject, origin, runs_on(room, noise, tile), np.random.default_rng(0))
+    return StreamKCalibration.of(subject, origin, runs_on(room, noise, tile), np.random.default_rng(0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.kernels.gemm.stream_k import Schedule
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 
 Integers = NDArray[np.int64]
 
@@ -36,8 +36,8 @@ class Loads:
     """Sums that it leaves in the workspace for somebody to add."""
 
 
-def segments(schedule: Schedule) -> Segments:
-    """What `Schedule.segments` yields for each work-group, without a loop over them."""
+def segments(schedule: StreamKSchedule) -> Segments:
+    """What `StreamKSchedule.segments` yields for each work-group, without a loop over them."""
     dealt, streamed = _dealt(schedule), _streamed(schedule)
     columns = [np.concatenate(pair) for pair in zip(dealt, streamed, strict=True)]
     # Stable: a work-group's dealt tiles come before its share, both in their order.
@@ -45,7 +45,7 @@ def segments(schedule: Schedule) -> Segments:
     return Segments(*(column[order] for column in columns))
 
 
-def loads(schedule: Schedule) -> Loads:
+def loads(schedule: StreamKSchedule) -> Loads:
     every = segments(schedule)
     lengths = (every.end - every.begin).astype(np.float64)
 
@@ -55,12 +55,12 @@ def loads(schedule: Schedule) -> Loads:
     return Loads(sums(lengths), sums(), sums((every.slot != NO_SLOT).astype(np.float64)))
 
 
-def peers(schedule: Schedule) -> Integers:
+def peers(schedule: StreamKSchedule) -> Integers:
     """For each tile, how many sums make it."""
     return np.bincount(segments(schedule).tile, minlength=schedule.tiles).astype(np.int64)
 
 
-def _dealt(schedule: Schedule) -> tuple[Integers, ...]:
+def _dealt(schedule: StreamKSchedule) -> tuple[Integers, ...]:
     """Whole tiles, or parts of them, in turn."""
     number = np.arange(schedule.alone * schedule.splits, dtype=np.int64)
     tile, part = np.divmod(number, schedule.splits)
@@ -70,7 +70,7 @@ def _dealt(schedule: Schedule) -> tuple[Integers, ...]:
     return number % schedule.grid, tile, begin, begin + each + (part < longer), slot
 
 
-def _streamed(schedule: Schedule) -> tuple[Integers, ...]:
+def _streamed(schedule: StreamKSchedule) -> tuple[Integers, ...]:
     """Between two neighbouring cuts lies a segment: cuts are where a share begins and where a tile does."""
     long = schedule.iterations
     total = schedule.streamed * long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sqlite3
@@ -21,7 +22,7 @@ from tunesmith.formats.random_outputs import write_selection
 from tunesmith.formats.random_settings import read_defaults, read_weights
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic, dump, logic_files, read_csv, write_logic
-from tunesmith.logic.random_decision import Objective
+from tunesmith.logic.random_decision import RandomObjective
 from tunesmith.logic.random_table import read_table
 from tunesmith.models.stream_k_file import calibration_files
 from tunesmith.problems import read_yaml
@@ -40,7 +41,7 @@ from tunesmith.records import (
 from tunesmith.session.portblas.made_files import MadeFiles
 from tunesmith.session.random.select import select_random
 from tunesmith.session.tuning_file import summarise
-from tunesmith.store import FILE_NAME, FULL, Entry, RunEnd, RunStart, RunState, Store
+from tunesmith.store import FILE_NAME, FULL, RunEnd, RunStart, RunState, Store, StoreEntry
 from tuning_space import read as read_tuning
 
 SECONDS = 20
@@ -146,7 +147,7 @@ def random_store(folder: Path, generator: str = "xorwow", seconds: float = 1e-3)
             config = family.space(kind).defaults | {"BlockSize": block, "GridSize": 512}
             made = Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1))
             solution = Solution(kind, "OpenCLRandom", Configuration(config))
-            store.commit([Entry(f"k{block}", FULL, "i", solution, problem, fake_target("GPU"), "compiler", made)])
+            store.commit([StoreEntry(f"k{block}", FULL, "i", solution, problem, fake_target("GPU"), "compiler", made)])
         store.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0))
     return folder
 
@@ -163,6 +164,16 @@ def test_a_time_below_zero_in_a_store_is_a_damaged_row(tmp_path: Path, column: s
     with Store.open(tmp_path / FILE_NAME) as store, pytest.raises(UserError, match="damaged row"):
         store.rounds(["k256"])
     assert "damaged row" in str(read_random([tmp_path]).complaints[0])
+
+
+@pytest.mark.parametrize("column", ["compile_seconds", "verify_seconds", "timing_seconds"])
+@pytest.mark.parametrize("seconds", [math.inf, 1e308, -1.0, "x"])
+def test_a_cost_that_no_clock_shows_is_a_damaged_row(tmp_path: Path, column: str, seconds: float | str) -> None:
+    change(random_store(tmp_path), f"UPDATE measurements SET {column} = ?", seconds)
+    with Store.open(tmp_path / FILE_NAME) as store:
+        for answer in (lambda: store.rounds(["k256"]), store.cost):
+            with pytest.raises(UserError, match="damaged row"):
+                answer()
 
 
 @pytest.mark.parametrize("column", ["reason", "detail", "started", "raced", "facts", "samples", "outcome", "seconds"])
@@ -203,10 +214,10 @@ def test_a_run_that_cannot_be_read_is_a_damaged_row(tmp_path: Path, payload: str
 # --- benchmarks of generators -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", [one for one in Objective if one is not Objective.WEIGHTED])
+@pytest.mark.parametrize("objective", [one for one in RandomObjective if one is not RandomObjective.WEIGHTED])
 @pytest.mark.parametrize("speed", [0, 1e-320, 1e-9, -1, 1e300, 1.7e308, "fast", None, True, [1]])
 def test_a_speed_that_nothing_has_is_put_aside_by_every_objective(
-    tmp_path: Path, speed: object, objective: Objective
+    tmp_path: Path, speed: object, objective: RandomObjective
 ) -> None:
     names = ("xorwow_uniform_float_t256_b1024", "xorwow_uniform_float_t256_b512", "nope_uniform_float_t256_b512")
     found = [benchmark(name, 1.0) for name in names]

@@ -10,7 +10,7 @@ import pytest
 from bench_jobs import GPU, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench._arena import Arena, Arenas, set_count, storage_bytes
+from tunesmith.bench._operand_sets import OperandSets, OperandSetsCache, set_count, storage_bytes
 from tunesmith.devices import LaunchError
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.records import Operand
@@ -37,7 +37,7 @@ class Counting(FakeDevice):
 
 
 def arena(device, count):
-    return Arena(device, (A, D), {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}, count)
+    return OperandSets(device, (A, D), {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}, count)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 21])
@@ -95,7 +95,7 @@ def test_an_arena_without_room_gives_back_what_it_took():
 def test_an_arena_is_made_once_for_a_problem_that_comes_again():
 
     device = Counting(GPU)
-    arenas = Arenas(device, cold=True)
+    arenas = OperandSetsCache(device, cold=True)
     put = {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}
     both = storage_bytes(A, 64) + storage_bytes(D, 64)
     first = arenas.get(problem(), (A, D), both, put)

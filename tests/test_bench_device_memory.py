@@ -14,7 +14,7 @@ from bench_jobs import GPU, OPERATION, TYPE, problem
 from cuda_runner import H200, toolchain
 from hosted_device import hosted_verifier, judged
 from test_bench_verify import REASONS, fake_program
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._cases import Cases
 from tunesmith.bench._checks import ENTRIES, falling_steps, module
 from tunesmith.bench._device_memory import fits
@@ -87,7 +87,7 @@ def test_what_another_wrote_into_what_is_kept_is_put_right_and_nobody_is_blamed_
 def test_a_program_that_writes_into_the_kept_reference_is_found_out(api):
     """It cannot make itself right by it: what is kept is looked at again after its runs."""
     operand = Operand("D", "float32", (300,), (1,), "out")
-    case = Case((operand,), {}, {"D": Expected((...,), np.ones(300), np.zeros(300))})
+    case = VerificationCase((operand,), {}, {"D": Expected((...,), np.ones(300), np.zeros(300))})
     hosted, verifier = hosted_verifier(api)
 
     def act(operands):
@@ -125,7 +125,7 @@ def test_numbers_of_every_type_are_read_as_the_host_reads_them(dtype, api):
     numbers = every_kind_of(dtype)
     operand = Operand("D", dtype, (numbers.size,), (1,), "out")
     wanted = numbers.astype(np.float64)
-    case = Case((operand,), {}, {"D": Expected((...,), wanted, np.zeros(wanted.shape))})
+    case = VerificationCase((operand,), {}, {"D": Expected((...,), wanted, np.zeros(wanted.shape))})
 
     def writing(written):
         return Doing(lambda operands: np.copyto(operands["D"].bytes, written.view(np.uint8)))
@@ -147,7 +147,7 @@ def test_what_is_no_number_is_never_right(value, dtype, api):
     numbers = np.ones(64, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     numbers[63] = value
     operand = Operand("D", dtype, (64,), (1,), "out")
-    case = Case((operand,), {}, {"D": Expected((...,), np.ones(64), np.full(64, 1e9))})
+    case = VerificationCase((operand,), {}, {"D": Expected((...,), np.ones(64), np.full(64, 1e9))})
     device = Doing(lambda operands: np.copyto(operands["D"].bytes, numbers.view(np.uint8)))
     assert judged(api, device, [], Plan(()), case).wrong.reason == "wrong value"
 
@@ -159,7 +159,7 @@ def test_the_elements_between_rows_are_told_from_the_arrays_own(interleaved, api
     kind = gemm_type("s", batched=True, interleaved=interleaved)
     size = Problem(kind, (3, 2, 2, 1), (5, 4, 4, 4), Configuration({"alpha": 1.0, "beta": 0.0}))
     (operand,) = (one for one in OPERATION.operands(size) if one.name == "D")
-    case = Case((operand,), {}, {})
+    case = VerificationCase((operand,), {}, {})
     padding = padding_mask(operand)
     assert padding.any()
 
@@ -183,7 +183,7 @@ def test_the_elements_between_rows_are_told_from_the_arrays_own(interleaved, api
 def test_an_operand_that_is_read_and_written_begins_every_run_as_it_was(api):
     operand = Operand("X", "float32", (300,), (1,), "inout")
     given = np.arange(300, dtype=np.float32)
-    case = Case((operand,), {"X": given}, {"X": Expected((...,), given + 1.0, np.zeros(300))})
+    case = VerificationCase((operand,), {"X": given}, {"X": Expected((...,), given + 1.0, np.zeros(300))})
 
     def add_one(operands):
         operands["X"].bytes.view(np.float32)[:300] += 1
@@ -224,7 +224,7 @@ def _belongs(place, steps):
 
 def test_what_the_programs_cannot_read_is_left_to_the_host():
     def case(*operands):
-        return Case(operands, {}, {"D": Expected((...,), np.ones(4), np.ones(4))})
+        return VerificationCase(operands, {}, {"D": Expected((...,), np.ones(4), np.ones(4))})
 
     assert fits(case(Operand("D", "float16", (4,), (1,), "out")))
     assert not fits(case(Operand("D", "float8_e4m3fn", (4,), (1,), "out")))

@@ -14,7 +14,7 @@ import pytest
 
 from bench_jobs import CPU, GPU, QUICK, batch, job, problem
 from processes import processes
-from tunesmith.bench import Bench, Compiled, Dispatched, Measured, Policy, WorkerLost
+from tunesmith.bench import Bench, Dispatched, JobMeasured, ModuleCompiled, Policy, WorkerLost
 from tunesmith.bench._compilers import Compilers
 from tunesmith.kernels.fake import FAULTS, FakeGemm
 from tunesmith.records import Outcome, Rejection, UserError
@@ -109,7 +109,7 @@ def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
     """It had the device open in time; how long nobody needed it does not count."""
     with Bench(GPU, QUICK, cache) as bench:
         list(bench.run(batch([job(LoopUnroll=4)])))
-        standby = bench._shop.workers._standby
+        standby = bench._tools.workers._standby
         assert standby.connection.poll(60)
         standby.deadline = 0.0
         crashed, good = job(fault="segfault"), job(LoopUnroll=8)
@@ -121,7 +121,7 @@ def test_one_module_is_compiled_once_however_many_jobs_need_it(cache):
     compiled = []
     jobs = [job(size=problem(size), GlobalSplitU=split) for size in (32, 48) for split in (1, 2)]
     results = measure(
-        GPU, jobs, cache, observe=lambda event: compiled.append(event) if isinstance(event, Compiled) else None
+        GPU, jobs, cache, observe=lambda event: compiled.append(event) if isinstance(event, ModuleCompiled) else None
     )
     assert len(compiled) == 1
     assert sum(found.cost.compile > 0 for found in results.values()) == 1
@@ -143,11 +143,11 @@ def test_on_the_hosts_cpu_nothing_compiles_while_something_is_measured(cache):
     measure(CPU, jobs, cache, observe=events.append)
     measuring = False
     for event in events:
-        if isinstance(event, Dispatched | Measured):
+        if isinstance(event, Dispatched | JobMeasured):
             measuring = isinstance(event, Dispatched)
-        assert not (measuring and isinstance(event, Compiled))
+        assert not (measuring and isinstance(event, ModuleCompiled))
     kinds = [type(event) for event in events]
-    assert kinds.index(Dispatched) < len(kinds) - kinds[::-1].index(Compiled), "it goes by chunks"
+    assert kinds.index(Dispatched) < len(kinds) - kinds[::-1].index(ModuleCompiled), "it goes by chunks"
 
 
 def test_racing_compares_within_a_group_and_problem_only(cache):

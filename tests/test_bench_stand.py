@@ -12,8 +12,8 @@ from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
 from tunesmith.bench._details import Bound, JobDetails
-from tunesmith.bench._messages import Candidate, Measure
-from tunesmith.bench._stand import Stand
+from tunesmith.bench._device_runner import DeviceRunner
+from tunesmith.bench._messages import Candidate, MeasureRequest
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.toolchains import TOOLCHAINS
@@ -31,13 +31,13 @@ def request(device, family, size):
     compiler = TOOLCHAINS[family.language]
     binaries = tuple(compiler.compile(module, device.target) for module in family.modules(config, TYPE))
     checks = tuple((check, family.plan(config, check, device.target)) for check in OPERATION.checks(size))
-    return Measure(Candidate(binaries, size, Bound(checks[0][1], checks)), math.inf)
+    return MeasureRequest(Candidate(binaries, size, Bound(checks[0][1], checks)), math.inf)
 
 
 @pytest.mark.parametrize(("opened", "family"), REAL)
 def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
     device = opened()
-    stand = Stand(device, QUICK, lambda at: None)
+    stand = DeviceRunner(device, QUICK, lambda at: None)
     (measurement,) = stand.measure(request(device, KERNELS[family], SIZE)).measurements
     assert measurement.ok, measurement
     assert measurement.error is not None
@@ -54,10 +54,10 @@ def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
 def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
     """On this device verification fits beside nothing."""
     device = FakeDevice(replace(fake_target("GPU"), global_memory_bytes=4_300_000))
-    stand = Stand(device, QUICK, lambda at: None)
+    stand = DeviceRunner(device, QUICK, lambda at: None)
     for size in (problem(48), problem(40), problem(48)):
         one = JobDetails(job(size), GPU)
         binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in one.modules)
-        (measurement,) = stand.measure(Measure(Candidate(binaries, size, one.bound([])), math.inf)).measurements
+        (measurement,) = stand.measure(MeasureRequest(Candidate(binaries, size, one.bound([])), math.inf)).measurements
         assert measurement.ok, measurement
     assert len(stand._arenas._kept) == 1

@@ -116,7 +116,7 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
         return lambda: factor * 1e-3 * (1 + next(calls) / 800)
 
     policy = Policy(confirm_blocks=15, sampling_seconds=0.3)
-    a, b = interleave([take(1.0), take(ratio)], policy, no_clock)
+    a, b = interleave([take(1.0), take(ratio)], policy)
     assert len(a) == len(b) == 15
     ratios = [y / x for x, y in zip(a, b, strict=True)]
     assert abs(statistics.fmean(ratios) - ratio) < 0.01
@@ -125,14 +125,24 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
 
 @pytest.mark.parametrize("blocks", [1, 5, 6, 9])
 def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
-    samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks), no_clock)
+    samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks))
     assert [len(one) for one in samples] == [max(blocks, 6)] * 2
+
+
+@pytest.mark.parametrize(("scatter", "blocks"), [(0.002, 6), (0.05, 15)])
+def test_finalists_that_differ_by_less_than_half_the_noise_end_early_and_others_do_not(scatter, blocks):
+    """2 % of noise are allowed: a time that alternates by 0.2 % is within 1 % after six blocks; by 5 %, never."""
+    calls = itertools.count()
+    steady, alternating = lambda: 1e-3, lambda: 1e-3 * (1 + scatter * (next(calls) // 20 % 2))
+    policy = Policy(noise=0.02, confirm_blocks=15, sampling_seconds=0.5)
+    assert [len(one) for one in interleave([steady, alternating], policy, until_clear=True)] == [blocks] * 2
+    assert [len(one) for one in interleave([steady, alternating], policy)] == [15] * 2
 
 
 def test_the_order_of_blocks_is_drawn_anew_each_round_and_repeats_with_the_seed():
     def order(seed):
         seen = []
-        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), no_clock, seen.append)
+        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), seen.append)
         return seen[4:]
 
     rounds = [tuple(order(0)[i : i + 4]) for i in range(0, 60, 4)]
@@ -155,7 +165,7 @@ def test_the_first_execution_of_a_block_is_dropped(seconds):
 
         return run
 
-    a, b = interleave([take("a"), take("b")], Policy(sampling_seconds=seconds), no_clock)
+    a, b = interleave([take("a"), take("b")], Policy(sampling_seconds=seconds))
     assert set(a) == set(b) == {1e-3}
 
 

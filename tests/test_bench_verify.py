@@ -10,7 +10,7 @@ import pytest
 
 from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._cases import Cases
 from tunesmith.bench._regions import logical, padding_mask
 from tunesmith.devices.fake import FAULTS, FakeDevice
@@ -134,7 +134,9 @@ def test_what_lies_between_the_rows_of_an_input_is_nan_in_every_type(dtype):
 
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     operand = Operand("A", dtype, (3, 4), (1, 5), "in")
-    content = Case((operand,), {"A": np.ones(operand.storage_elements, kind)}, {}).content(operand).view(kind)
+    content = (
+        VerificationCase((operand,), {"A": np.ones(operand.storage_elements, kind)}, {}).content(operand).view(kind)
+    )
     assert np.isnan(content.astype(float)).nonzero()[0].tolist() == [3, 4, 8, 9, 13, 14]
 
 
@@ -152,7 +154,7 @@ def test_the_unwritten_element_is_found_outside_the_sampled_rows_too(verify):
     where = np.ix_([0, 3], [0, 2])
     sampled = {name: Expected(where, e.value[where], e.bound[where]) for name, e in whole.expected.items()}
     device, program, plan = fake_program(size, "unwritten element")
-    wrong = verify(device, [program], plan, Case(whole.operands, whole.inputs, sampled))
+    wrong = verify(device, [program], plan, VerificationCase(whole.operands, whole.inputs, sampled))
     assert wrong is not None
     assert wrong.reason == "unwritten element"
     assert "D[32, 16]" in wrong.detail
@@ -161,7 +163,7 @@ def test_the_unwritten_element_is_found_outside_the_sampled_rows_too(verify):
 def test_a_wrong_sampled_element_is_named_by_its_place_in_the_whole_array(verify):
     operand = Operand("D", "float32", (4, 4), (1, 4), "out")
     expected = Expected(np.ix_([0, 3], [1, 2]), np.ones((2, 2)), np.full((2, 2), 0.1))
-    wrong = verify(ZeroDevice(GPU), [], zeroed(operand), Case((operand,), {}, {"D": expected}))
+    wrong = verify(ZeroDevice(GPU), [], zeroed(operand), VerificationCase((operand,), {}, {"D": expected}))
     assert wrong is not None
     assert wrong.detail.startswith("D[0, 1] is 0, expected 1")
 
@@ -194,7 +196,7 @@ class ZeroDevice(FakeDevice):
 def test_an_unwritten_element_is_found_in_every_type(verify, dtype):
     operand = Operand("D", dtype, (300,), (1,), "out")
     expected = {"D": Expected((slice(0, 0),), np.zeros(0), np.zeros(0))}
-    case = Case((operand,), {}, expected)
+    case = VerificationCase((operand,), {}, expected)
     assert verify(ZeroDevice(GPU), [], zeroed(operand), case) is None
     wrong = verify(ZeroDevice(GPU), [], zeroed(operand, last=299), case)
     assert wrong is not None
@@ -214,7 +216,7 @@ def test_a_whole_number_that_looks_like_the_poison_counts_as_written(verify):
 
     operand = Operand("D", "uint8", (256,), (1,), "out")
     expected = {"D": Expected((...,), np.arange(256.0), np.zeros(256))}
-    assert verify(Copying(GPU), [], Plan(()), Case((operand,), {}, expected)) is None
+    assert verify(Copying(GPU), [], Plan(()), VerificationCase((operand,), {}, expected)) is None
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("int64", -(2**53) - 1), ("int64", 2**63 - 1), ("uint64", 2**64 - 1)])
@@ -229,7 +231,7 @@ def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(verify, dty
             return SimpleNamespace(enqueue=lambda: np.copyto(operands["D"].bytes, content))
 
     operand = Operand("D", dtype, (4,), (1,), "out")
-    case = Case((operand,), {}, {"D": Expected((...,), np.full(4, value, dtype), np.zeros(4))})
+    case = VerificationCase((operand,), {}, {"D": Expected((...,), np.full(4, value, dtype), np.zeros(4))})
     device = Writing(GPU)
     assert verify(device, [], Plan(()), case) is None
     device.written = value - 1 if value > 0 else value + 1
@@ -241,7 +243,7 @@ def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(verify, dty
 
 def test_a_plan_that_writes_past_its_workspace_is_caught(verify):
     operand = Operand("D", "float32", (8,), (1,), "out")
-    case = Case((operand,), {}, {})
+    case = VerificationCase((operand,), {}, {})
     honest = Plan((*zeroed(operand).steps, Zero("", 0, 256)), workspace_bytes=256)
     scribbling = Plan((*zeroed(operand).steps, Zero("", 0, 260)), workspace_bytes=256)
     assert verify(ZeroDevice(GPU), [], honest, case) is None
@@ -254,7 +256,7 @@ def test_a_plan_that_writes_past_its_workspace_is_caught(verify):
 def test_a_plan_that_does_not_leave_the_zeros_that_it_found_is_caught(verify):
     """The next execution would find what was left; before the first, the workspace is full of garbage."""
     operand = Operand("D", "float32", (8,), (1,), "out")
-    case = Case((operand,), {}, {})
+    case = VerificationCase((operand,), {}, {})
     honest = Plan(zeroed(operand).steps, 256, zeroed=16)
     raising = Plan((*zeroed(operand).steps, Write(8, b"\1")), 256, zeroed=16)
     assert verify(ZeroDevice(GPU), [], honest, case) is None
@@ -266,7 +268,7 @@ def test_a_plan_that_does_not_leave_the_zeros_that_it_found_is_caught(verify):
 def test_nan_is_never_right(verify):
     operand = Operand("D", "float32", (4,), (1,), "out")
     nan = {"D": Expected((...,), np.full(4, np.nan), np.full(4, np.inf))}
-    assert verify(ZeroDevice(GPU), [], zeroed(operand), Case((operand,), {}, nan)).reason == "wrong value"
+    assert verify(ZeroDevice(GPU), [], zeroed(operand), VerificationCase((operand,), {}, nan)).reason == "wrong value"
 
 
 def test_the_logical_view_follows_the_strides():

@@ -18,7 +18,7 @@ from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Problem
 from tunesmith.report import documents, tables
-from tunesmith.session.tuning_file.compare import Ratio
+from tunesmith.session.tuning_file.compare import PeerRatio
 from tunesmith.session.tuning_file.peer import Compared, Comparison, conditions_of, settings_of
 from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
 
@@ -28,7 +28,7 @@ TIME = Estimate(1.0, 0.9, 1.1, 12)
 
 def row(ratio: float, low: float, high: float) -> Comparison:
     return Comparison(
-        Problem(gemm_type(), (64, 64, 64)), 2.0 * 64**3, "S", "exact", Ratio(TIME, TIME, ratio, low, high)
+        Problem(gemm_type(), (64, 64, 64)), 2.0 * 64**3, "S", "exact", PeerRatio(TIME, TIME, ratio, low, high)
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.devices import APIS, LaunchError
 from tunesmith.devices import _cuda_driver as driver
-from tunesmith.devices.cuda import CudaDevice, Memory
+from tunesmith.devices.cuda import CudaDevice, CudaMemory
 from tunesmith.records import Launch, Module, OperandArgument, Plan, ScalarArgument, UserError, WorkspaceArgument, Zero
 
 SOURCE = """
@@ -96,7 +96,7 @@ def test_a_device_is_closed_in_its_own_context_whichever_thread_closes_it(monkey
     fake_driver(monkeypatch, **{name: lambda *_, name=name: (log.append(name) or ok,) for name in names})
     device = object.__new__(CudaDevice)
     device._context, device._device, device._own = "context", 0, "stream"
-    device._stream, device._memory = device._own, {Memory(512, 8, owned=True)}
+    device._stream, device._memory = device._own, {CudaMemory(512, 8, owned=True)}
     device.close()
     assert log == list(names)
 

@@ -14,7 +14,7 @@ from tunesmith.devices._cublas import CuBlas
 from tunesmith.devices._cuda_arguments import ALIGNMENT, Convention, Parameters, TensorMap
 from tunesmith.devices._cuda_program import (
     TENSOR_MAP_BYTES,
-    Kernel,
+    CudaFunction,
     LaunchConfig,
     LoadedModule,
     _MovingMap,
@@ -95,7 +95,7 @@ class Driver:
 
 
 def program(**convention) -> LoadedModule:
-    return LoadedModule({"gemm": Kernel(FUNCTION)}, Convention.of(Configuration(convention)))
+    return LoadedModule({"gemm": CudaFunction(FUNCTION)}, Convention.of(Configuration(convention)))
 
 
 def word(value: int) -> bytes:

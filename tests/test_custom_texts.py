@@ -24,7 +24,7 @@ from described import EXAMPLES, STENCIL, edited, type_of
 from library_fakes import TYPES
 from library_fakes import logic as gemm_logic
 from tunesmith.kernels.custom import CustomKernel
-from tunesmith.logic import Document, Logic, Named, Origin, Row, dump, write_logic
+from tunesmith.logic import Document, Logic, Named, Origin, SizeRow, dump, write_logic
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.custom import CustomOperation, description_of
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType, Solution, UserError
@@ -35,7 +35,7 @@ FILES = ("custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py", STENCIL)
 
 def document_of(problem_type: ProblemType) -> Document:
     named = Named("S0", Solution(problem_type, "Custom", CustomKernel().space(problem_type).defaults))
-    row = Row((64, 64), (), 0, Estimate(1e-5, 9e-6, 1.1e-5, 7), 2.46)
+    row = SizeRow((64, 64), (), 0, Estimate(1e-5, 9e-6, 1.1e-5, 7), 2.46)
     return Document(ORIGIN, problem_type, (named,), (row,), 0)
 
 

@@ -111,6 +111,14 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in _anchors(target.read_text(encoding="utf-8")), f"{link}: no such heading"
 
 
+def test_the_site_leads_to_every_page():
+    """A page that the navigation lacks is built, and nobody finds it."""
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = re.findall(r"([\w./-]+\.md)$", nav, re.MULTILINE)
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert sorted(listed) == sorted(pages)
+
+
 def test_excerpts_are_the_code():
     found = 0
     for page in PAGES:

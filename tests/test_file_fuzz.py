@@ -370,6 +370,7 @@ def test_a_changed_file_is_used_or_refused(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_thousand_changed_files_are_used_or_refused(name: str, tmp_path: Path) -> None:
     fuzz(name, tmp_path, range(QUICK, THOROUGH))

@@ -9,7 +9,7 @@ import pytest
 
 from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.problems import _fill
 from tunesmith.problems._fill import PERIODS, repeated
@@ -85,7 +85,7 @@ def judged_on_repeated(size, fault):
 
     operands = OPERATION.operands(size)
     inputs = {one.name: repeated(one.shape[::-1], draw).reshape(-1) for one in operands if one.role == "in"}
-    case = Case(operands, inputs, OPERATION.reference(size, inputs))
+    case = VerificationCase(operands, inputs, OPERATION.reference(size, inputs))
     device, config = FakeDevice(GPU), KERNEL.space(TYPE).defaults | {"FakeFault": fault}
     (module,) = KERNEL.modules(config, TYPE)
     program = device.load(FakeToolchain().compile(module, GPU))

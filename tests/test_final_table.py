@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import json
 import math
 import multiprocessing
 import os
@@ -15,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunesmith.logic import Cell, FinalTable, Unit, read_csv, write_atomically, write_csv
+from tunesmith.devices.fake import fake_target
+from tunesmith.logic import FinalTable, TableCell, Unit, read_csv, write_atomically, write_csv
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
-from tunesmith.records import Configuration, Estimate, Outcome, Problem, Solution, UserError, Value
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, UserError, Value
 
 GEMM = gemm_type("s", transpose_b=False, batched=True)
 
@@ -31,8 +33,8 @@ def problem(*sizes: int) -> Problem:
     return Problem(GEMM, sizes[:4], sizes[4:])
 
 
-def ok(seconds: float) -> Cell:
-    return Cell(Outcome.OK, estimate=Estimate(seconds, seconds * 0.9, seconds * 1.1, 7))
+def ok(seconds: float) -> TableCell:
+    return TableCell(Outcome.OK, estimate=Estimate(seconds, seconds * 0.9, seconds * 1.1, 7))
 
 
 SMALL, LARGE, WIDE, NARROW = problem(64, 64, 1, 64), problem(128, 96, 2, 32), solution(Tile=8), solution(Tile=4)
@@ -43,7 +45,7 @@ TABLE = FinalTable(
     (WIDE, NARROW),
     {
         (SMALL, WIDE): ok(1e-3),
-        (SMALL, NARROW): Cell(Outcome.REJECTED, "local memory", "70000 bytes, the device has 65536\nas, it says"),
+        (SMALL, NARROW): TableCell(Outcome.REJECTED, "local memory", "70000 bytes, the device has 65536\nas, it says"),
         (LARGE, NARROW): ok(2e-3),
     },
 )
@@ -72,6 +74,18 @@ def test_details_say_why_a_cell_is_empty(tmp_path: Path):
     assert (float(rows["64", wide]["Low"]), rows["64", wide]["Samples"]) == (pytest.approx(0.9e-3), "7")
 
 
+def test_details_hold_what_ran_and_where_for_programs(tmp_path: Path):
+    target = fake_target()
+    details = write_csv(TABLE, tmp_path / "final.csv", target)
+    row = next(csv.DictReader(details.open(newline="")))
+    assert row["Kernel"] == TABLE.solutions[0].kernel
+    assert Configuration.from_json(row["Configuration"]) == TABLE.solutions[0].configuration
+    assert ProblemType.from_json(row["ProblemType"]) == TABLE.problem_type
+    device = json.loads(row["Device"])
+    assert target.is_called(device["api"], device["name"], device["architecture"])
+    assert device["compute_units"] == target.compute_units
+
+
 def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path: Path):
     padded = problem(64, 64, 1, 64, 80, 80, 64, 96)
     table = FinalTable(GEMM, (SMALL, padded), (1e9, 1e9), (WIDE,), {(SMALL, WIDE): ok(1.0), (padded, WIDE): ok(2.0)})
@@ -86,7 +100,8 @@ def test_a_table_of_another_operation_says_what_it_counts(tmp_path: Path):
     fill, family = Problem(kind, (1000,)), Solution(kind, "random", Configuration())
     details = write_csv(FinalTable(kind, (fill,), (4000.0,), (family,), {(fill, family): ok(2e-6)}), tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("N,TotalBytes,")
-    assert details.read_text().splitlines()[0].endswith(",Samples,GBytes,Decision")
+    header = details.read_text().splitlines()[0]
+    assert header.endswith(",Samples,GBytes,Decision,Kernel,Configuration,ProblemType,Device")
     sheet = read_csv(tmp_path / "t.csv")
     assert (sheet.unit.rate, list(sheet.rates.values())) == ("GB/s", [pytest.approx(2.0)])
 
@@ -104,7 +119,7 @@ def test_a_time_that_is_no_time_is_no_speed(tmp_path: Path, bad: float):
 
 
 def test_a_fast_wrong_result_is_no_speed(tmp_path: Path):
-    wrong = Cell(Outcome.WRONG_RESULT, "beyond the bound", "", Estimate(1e-9, 1e-9, 1e-9, 3))
+    wrong = TableCell(Outcome.WRONG_RESULT, "beyond the bound", "", Estimate(1e-9, 1e-9, 1e-9, 3))
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): wrong}), tmp_path / "final.csv")
     assert read_csv(tmp_path / "final.csv").rates == {}
 

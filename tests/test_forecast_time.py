@@ -10,7 +10,7 @@ import pytest
 from opencl_runner import opencl_device
 from tunesmith.bench import Policy
 from tunesmith.protocol import Phase, StepForecast
-from tunesmith.session.tuning_file.calibration import WARM_UP, Calibration, Sized
+from tunesmith.session.tuning_file.calibration import WARM_UP, RunCalibration, Sized
 from tunesmith.session.tuning_file.forecast import FINALISTS, _measuring
 from tuning_runs import FAKE, document, fake_file, tunesmith
 
@@ -56,7 +56,7 @@ SMALL, LARGE = Sized(1e6, 0.1, 0.0, 0.5, 207, 1e-5), Sized(1e9, 0.3, 0.6, 0.8, 1
 
 
 def test_between_two_sizes_costs_are_interpolated_and_beyond_they_grow_with_the_work() -> None:
-    known = Calibration(3.0, 1.0, (SMALL, LARGE))
+    known = RunCalibration(3.0, 1.0, (SMALL, LARGE))
     for work, size in ((1e3, SMALL), (1e6, SMALL), (1e9, LARGE)):
         assert astuple(known.at(work)) == pytest.approx(astuple(size))
     middle = known.at(10**7.5)

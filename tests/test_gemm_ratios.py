@@ -15,11 +15,11 @@ import pytest
 from rich.console import Console
 
 from tunesmith.logic import Document, Named, Origin
-from tunesmith.logic import Row as LogicRow
+from tunesmith.logic import SizeRow as LogicRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, Solution
-from tunesmith.store import Entry
+from tunesmith.store import StoreEntry
 
 BENCHMARKS = str(Path(__file__).parents[1] / "benchmarks")
 sys.path.insert(0, BENCHMARKS)
@@ -133,10 +133,10 @@ VENDORS, SMALL, LARGE = (
 )
 
 
-def entry(solution: Solution, sizes: tuple[int, ...], seconds: float, raced: bool = False) -> Entry:
+def entry(solution: Solution, sizes: tuple[int, ...], seconds: float, raced: bool = False) -> StoreEntry:
     time = Estimate(seconds, seconds, seconds, 9)
     measured = Measurement(Outcome.OK, estimate=time, raced=raced)
-    return Entry("key", "full", "identity", solution, Problem(KIND, sizes), None, "compiler", measured)  # type: ignore[arg-type]
+    return StoreEntry("key", "full", "identity", solution, Problem(KIND, sizes), None, "compiler", measured)  # type: ignore[arg-type]
 
 
 def test_our_best_is_the_fastest_that_was_sampled_to_its_end_and_is_not_the_vendors():

@@ -17,7 +17,7 @@ from tunesmith.devices import LaunchError
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Cost, Measurement, Outcome, Problem, Solution
-from tunesmith.store import Entry, Run, RunEnd, RunStart, RunState
+from tunesmith.store import RunEnd, RunStart, RunState, StoredRun, StoreEntry
 from tuning_runs import fake_file, tune_json
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -210,10 +210,10 @@ def test_the_script_compares_every_problem_and_writes_what_it_is_asked_for(tmp_p
 KIND = gemm_type("b")
 
 
-def entry(name: str, started: float, verify: float, timing: float, round_: str = "full", size: int = 64) -> Entry:
+def entry(name: str, started: float, verify: float, timing: float, round_: str = "full", size: int = 64) -> StoreEntry:
     measured = Measurement(Outcome.OK, cost=Cost(9.0, verify, timing), started=started)
     solution = Solution(KIND, "TritonGemm", Configuration({}))
-    return Entry(f"{name} {size}", round_, name, solution, Problem(KIND, (size,) * 3), None, "triton", measured)  # type: ignore[arg-type]
+    return StoreEntry(f"{name} {size}", round_, name, solution, Problem(KIND, (size,) * 3), None, "triton", measured)  # type: ignore[arg-type]
 
 
 def test_the_device_is_busy_while_it_verifies_and_times_and_compiling_is_not_busy():
@@ -236,8 +236,8 @@ def test_what_never_reached_the_device_has_no_time_on_it():
 
 def test_a_tuning_that_was_resumed_took_all_of_its_runs():
     start = RunStart((), "file", "sha", "H200", "driver", "CUDA:0", "0")
-    runs = [Run("1", 0.0, start, 1.0, RunEnd(RunState.INTERRUPTED, 40.0, 1, 0)), Run("2", 2.0, start)]
-    runs.append(Run("3", 3.0, start, 4.0, RunEnd(RunState.FINISHED, 20.0, 1, 1)))
+    runs = [StoredRun("1", 0.0, start, 1.0, RunEnd(RunState.INTERRUPTED, 40.0, 1, 0)), StoredRun("2", 2.0, start)]
+    runs.append(StoredRun("3", 3.0, start, 4.0, RunEnd(RunState.FINISHED, 20.0, 1, 1)))
     entries = [entry("a", 100.0, 1.0, 1.0), entry("b", 102.0, 1.0, 1.0), entry("a", 104.0, 1.0, 1.0, size=128)]
     final = [entry.problem for entry in entries[1:]]
     made = Tuning.of("H200", final, entries, runs)

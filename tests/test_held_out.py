@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Document, Named, Origin, Row, _neighbours
+from tunesmith.logic import Document, Named, Origin, SizeRow, _neighbours
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution, UserError
 from tuning_runs import FAKE, fake_file, tune_json
@@ -29,7 +29,7 @@ WINNERS = {(16,) * 3: 0, (32,) * 3: 0, (64,) * 3: 0, (512,) * 3: 1, (1024,) * 3:
 
 def document() -> Document:
     rows = tuple(
-        Row(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((1 - winner, 2e-3),))
+        SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((1 - winner, 2e-3),))
         for size, winner in WINNERS.items()
     )
     return Document(ORIGIN, KIND, (Named("small", SMALL), Named("large", LARGE)), rows, 0)
@@ -57,7 +57,7 @@ def test_efficiency_is_beside_the_best_that_the_other_run_found_and_known_sizes_
 
 def test_the_number_of_sizes_that_are_asked_changes_what_is_chosen():
     """At the nearest size the large one is a little faster, at the next ones far slower."""
-    close = Row((80,) * 3, (), 1, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((0, 1.01e-3),))
+    close = SizeRow((80,) * 3, (), 1, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((0, 1.01e-3),))
     slower = (replace(row, others=((1, 1.0),)) if row.solution == 0 else row for row in document().rows)
     logic = replace(document(), rows=(close, *slower))
     there = times([(100,) * 3])

@@ -16,7 +16,7 @@ import tunesmith
 from library_fakes import DEVICES, ORIGIN, TARGET, TYPES, WithoutSharedMemory, close, library, logic, normal
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels.gemm.opencl.tiled import TiledGemm
-from tunesmith.library import Launched
+from tunesmith.library import Launched, Library
 from tunesmith.logic import Named, Rule, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Binary, Configuration, Solution, UserError
@@ -287,12 +287,19 @@ class TestFiles:
     def test_a_device_that_is_not_here_is_named_beside_those_that_are(self, tmp_path: Path):
         path = self.written(tmp_path, device="a device of the future")
         with pytest.raises(UserError, match=r"a device of the future.*fake GPU.*fake CPU") as caught:
-            tunesmith.load(path).matmul(normal(2, 2), normal(2, 2))
+            tunesmith.load(path).launch("GEMM", A=normal(2, 2), B=normal(2, 2))
         assert caught.value.place == str(path)
 
     def test_a_device_api_that_is_not_here_is_named(self, tmp_path: Path):
         with pytest.raises(UserError, match="Quantum"):
+            tunesmith.load(self.written(tmp_path, api="Quantum")).launch("GEMM", A=normal(2, 2), B=normal(2, 2))
+
+    def test_where_no_device_is_here_products_name_the_logics(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TUNESMITH_DEVICE", "fake:CPU:9")
+        with pytest.raises(UserError, match=r"was made on fake CPU \(Quantum\)"):
             tunesmith.load(self.written(tmp_path, api="Quantum")).matmul(normal(2, 2), normal(2, 2))
+        with pytest.raises(UserError, match="no usable device matches 'fake:CPU:9'"):
+            Library(()).matmul(normal(2, 2), normal(2, 2))
 
     def test_another_device_may_be_asked_for(self, tmp_path: Path):
         path = self.written(tmp_path, device="a device of the future")

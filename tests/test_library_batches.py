@@ -165,7 +165,7 @@ def rig(monkeypatch):
     made = Rig(monkeypatch)
     made.device = VendorGpu()
     monkeypatch.setattr(type(APIS["CUDA"]), "languages", ("CUDA", "BLAS", "fake"))
-    found = blas.Library("libcublas.so", "cuBLAS of the tests")
+    found = blas.BlasLibrary("libcublas.so", "cuBLAS of the tests")
     monkeypatch.setitem(blas._FOUND_BY, ("CUDA", "GPU"), lambda: found)
     return made
 

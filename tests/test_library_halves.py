@@ -17,7 +17,7 @@ from tunesmith.devices.opencl import OpenCLDevice
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Launched, Library
-from tunesmith.logic import Document, Logic, Named, Origin, Row
+from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
 from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Estimate, Rejection, Solution, UserError
@@ -129,7 +129,7 @@ def test_a_real_device_with_small_buffers_makes_a_large_product():
     family = KERNELS["TiledGemm"]
     solution = Solution(kind, family.name, family.space(kind, target).defaults)
     origin = Origin.of(target, "none", "0.1.0", "2026-11-20T12:00:00Z")
-    row = Row((64, 64, 64), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
+    row = SizeRow((64, 64, 64), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
     made = Logic(Document(origin, kind, (Named("S0", solution),), (row,), 0))
     a, b = normal(300, 40), normal(40, 200)
     with Library([(Path("logic.yaml"), made)], device=OpenCLDevice(target), launched=told.append) as lib:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tunesmith
+from opencl_runner import opencl_device
 from tunesmith.records import UserError
 
 HEAVY = {"sqlalchemy", "matplotlib", "typer", "rich", "torch", "scipy", "pydantic", "jinja2", "dask", "sklearn"}
@@ -42,8 +43,15 @@ with library(logic(TYPES[0])) as lib:
     assert not HEAVY & _modules_after(program)
 
 
+@pytest.mark.opencl
+def test_multiplying_without_a_logic_loads_what_its_kernel_is_rendered_with():
+    opencl_device()
+    program = "import numpy as np, tunesmith; tunesmith.matmul(np.ones((3, 4), 'f'), np.ones((4, 5), 'f'))"
+    assert HEAVY & _modules_after(program) <= {"jinja2"}
+
+
 def test_tunesmith_shows_its_public_names():
-    assert {"load", "UserError"} <= set(dir(tunesmith))
+    assert {"load", "matmul", "UserError"} <= set(dir(tunesmith))
     assert tunesmith.UserError is UserError
     with pytest.raises(AttributeError, match="nothing_such"):
         _ = tunesmith.nothing_such

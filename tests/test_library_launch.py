@@ -20,7 +20,7 @@ from random_reference import OnGpu
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import OpenCLRandom
 from tunesmith.library import DeviceAbsentError, Launched, Library
-from tunesmith.logic import Document, Logic, Named, Origin, Row, write_logic
+from tunesmith.logic import Document, Logic, Named, Origin, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
 from tunesmith.records import Estimate, ProblemType, Solution, UserError
@@ -248,7 +248,7 @@ def tuned(kind: ProblemType, kernel: str, sizes: tuple[int, ...], **changes: obj
     family, target = KERNELS[kernel], opencl_device().target
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-22T12:00:00Z")
     solution = Solution(kind, kernel, family.space(kind).defaults | changes)
-    row = Row(sizes, (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
+    row = SizeRow(sizes, (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
     return Document(origin, kind, (Named("S0", solution),), (row,), 0)
 
 

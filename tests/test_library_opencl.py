@@ -12,7 +12,7 @@ import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched
-from tunesmith.logic import Cell, FinalTable, Origin, Rule, write_logic
+from tunesmith.logic import FinalTable, Origin, Rule, TableCell, write_logic
 from tunesmith.logic.build import build
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, Target
@@ -43,7 +43,7 @@ def table(kind: ProblemType, target: Target) -> FinalTable:
         Problem(kind, (m, n, *batch, k), (), Configuration({"alpha": 1.0, "beta": 0.0})) for m, n, k in SIZES
     )
     cells = {
-        (problem, solution): Cell(Outcome.OK, estimate=Estimate(t, t, t, 7))
+        (problem, solution): TableCell(Outcome.OK, estimate=Estimate(t, t, t, 7))
         for row, problem in enumerate(problems)
         for column, solution in enumerate(solutions)
         if (t := 1e-3 * (1 + (row + column) % 2))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunesmith.logic import Cell, FinalTable, Logic, Origin, Rule
+from tunesmith.logic import FinalTable, Logic, Origin, Rule, TableCell
 from tunesmith.logic._cover import cover
 from tunesmith.logic.build import build, merge
 from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution
@@ -29,8 +29,8 @@ def problem(size: int) -> Problem:
     return Problem(GEMM, (size, size, 1, size))
 
 
-def ok(seconds: float, count: int = 7) -> Cell:
-    return Cell(Outcome.OK, estimate=Estimate(seconds, seconds * 0.9, seconds * 1.1, count))
+def ok(seconds: float, count: int = 7) -> TableCell:
+    return TableCell(Outcome.OK, estimate=Estimate(seconds, seconds * 0.9, seconds * 1.1, count))
 
 
 def table(times: Mapping[int, Sequence[float | None]], count: int = 7) -> FinalTable:
@@ -38,7 +38,7 @@ def table(times: Mapping[int, Sequence[float | None]], count: int = 7) -> FinalT
     problems = tuple(map(problem, times))
     solutions = tuple(solution(tile) for tile in range(len(next(iter(times.values())))))
     cells = {
-        (problem(size), solution(tile)): Cell(Outcome.REJECTED, "too small") if time is None else ok(time, count)
+        (problem(size), solution(tile)): TableCell(Outcome.REJECTED, "too small") if time is None else ok(time, count)
         for size, line in times.items()
         for tile, time in enumerate(line)
     }

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunesmith.logic import Document, Logic, Named, Origin, Regret, Row, Rule, dump, write_logic
+from tunesmith.logic import Document, Logic, Named, Origin, Regret, Rule, SizeRow, dump, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError
 
@@ -27,13 +27,15 @@ def named(tile: int) -> Named:
     return Named(f"T{tile}", Solution(GEMM, "tiled", Configuration({"Tile": tile, "Group": (8, 8), "Pad": True})))
 
 
-def row(solution: int, gflops: float, *where: int, others: dict[int, float] | None = None) -> Row:
+def row(solution: int, gflops: float, *where: int, others: dict[int, float] | None = None) -> SizeRow:
     seconds = 2.0 * math.prod(where[:4]) / gflops * 1e-9
     low, median, high = (float(f"{seconds * factor:.6g}") for factor in (0.9, 1.0, 1.1))
-    return Row(where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops, tuple((others or {}).items()))
+    return SizeRow(
+        where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops, tuple((others or {}).items())
+    )
 
 
-def logic(*rows: Row, solutions: int = 4, fallback: int = 0) -> Logic:
+def logic(*rows: SizeRow, solutions: int = 4, fallback: int = 0) -> Logic:
     return Logic(Document(ORIGIN, GEMM, tuple(map(named, range(solutions))), rows, fallback))
 
 
@@ -72,7 +74,7 @@ class TestChoosing:
         solutions = tuple(Named(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
         time = Estimate(1e-3, 1e-3, 1e-3, 7)
         places = [(64,) * (count - 1) + (last,) for last in (64, 256, 70)]
-        rows = tuple(Row(sizes, (), n, time, 1.0, ()) for n, sizes in enumerate(places))
+        rows = tuple(SizeRow(sizes, (), n, time, 1.0, ()) for n, sizes in enumerate(places))
         asked = Logic(Document(ORIGIN, kind, solutions, rows, 0))
         exact, aligned, odd = (asked.choose((64,) * (count - 1) + (last,)) for last in (64, 192, 74))
         assert [exact.name, exact.rule] == ["S0", Rule.EXACT]
@@ -189,10 +191,10 @@ class TestChoosing:
             rows[m, n] = row(winner, 1.0, 2**m, 2**n, 1, 64, others=others)
         sizes = (2 ** asked[0], 2 ** asked[1], 1, 64)
 
-        def far(found: Row) -> float:
+        def far(found: SizeRow) -> float:
             return round(math.dist([math.log2(size) for size in found.sizes[:2]], asked), 9)
 
-        def loss(found: Row, tile: int) -> float:
+        def loss(found: SizeRow, tile: int) -> float:
             times = {found.solution: found.estimate.seconds, **dict(found.others)}
             return math.log(times[tile] / min(times.values())) if tile in times else 1.0
 
@@ -227,7 +229,7 @@ class TestFiles:
         assert Logic.load(tmp_path / "deep" / "logic.yaml").document == document()
 
     def test_an_interval_that_is_not_known_stays_unknown(self, tmp_path: Path):
-        unknown = Row((64, 64, 1, 64), (), 0, Estimate(1.0, math.nan, math.inf, 1), 1.0)
+        unknown = SizeRow((64, 64, 1, 64), (), 0, Estimate(1.0, math.nan, math.inf, 1), 1.0)
         write_logic(document(rows=(unknown,)), tmp_path / "logic.yaml")
         estimate = Logic.load(tmp_path / "logic.yaml").document.rows[0].estimate
         assert math.isnan(estimate.low)

@@ -17,7 +17,7 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.tuning_file import tune
-from tunesmith.store import Entry, Store
+from tunesmith.store import Store, StoreEntry
 
 pytestmark = pytest.mark.opencl
 
@@ -67,7 +67,7 @@ def test_what_an_earlier_version_measured_is_found_after_a_move(
         (written,) = OPERATIONS["Custom"].former(problem)
         return written
 
-    def commit_formerly(store: Store, entries: Iterable[Entry]) -> int:
+    def commit_formerly(store: Store, entries: Iterable[StoreEntry]) -> int:
         return commit(store, [replace(entry, problem=former(entry.problem)) for entry in entries])
 
     with monkeypatch.context() as patched:

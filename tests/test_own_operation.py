@@ -163,7 +163,7 @@ def test_without_the_distribution_it_is_said_what_is_missing(tuned):
     for arguments in (["show", tuned], ["plan", FOLDER / "copy.yaml", "--no-calibrate"]):
         done = tunesmith(*arguments)
         assert done.returncode == 2
-        assert "there are GEMM, Random, Custom" in " ".join(done.stderr.split()), done.stderr
+        assert "there are GEMM, Convolution, Random, Custom" in " ".join(done.stderr.split()), done.stderr
 
 
 def test_nothing_outside_its_folder_names_it():

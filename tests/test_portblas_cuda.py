@@ -15,7 +15,7 @@ from portblas_kernels import ALGORITHMS, CUDA, SMALL, TRANSPOSES, config, proble
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, REGISTERS_PER_BLOCK
 from tunesmith.kernels.gemm.portblas import standalone_source
 from tunesmith.kernels.gemm.portblas.algorithms import ALGORITHMS as TABLE
-from tunesmith.kernels.gemm.portblas.tiling import Kind, Tiling
+from tunesmith.kernels.gemm.portblas.tiling import ProgramTraits, Tiling
 from tunesmith.problems.gemm import GemmOperation
 from tunesmith.records import Module
 
@@ -83,14 +83,14 @@ def test_nvrtc_compiles_without_a_gpu_and_tells_what_was_predicted(algorithm, da
     made, type_ = cuda(algorithm), type_for(algorithm, data_type, "tn")
     facts = compiled(made, type_)
     assert list(facts) == ["gemm", "reduce"][: 1 + (algorithm == "tall_skinny")]
-    assert facts["gemm"].local_bytes == TABLE[algorithm].local_bytes(Tiling.of(made), Kind.of(type_))
+    assert facts["gemm"].local_bytes == TABLE[algorithm].local_bytes(Tiling.of(made), ProgramTraits.of(type_))
     assert facts["gemm"].max_work_group_size == TABLE[algorithm].items(Tiling.of(made))
     assert not list(CUDA.rejections_compiled(made, list(facts.values()), H200))
 
 
 def test_local_memory_that_no_source_may_declare_comes_with_the_launch():
     made, type_ = cuda(WorkItem=(8, 8), CacheLine=128, DoubleBuffer=True), type_for("local")
-    need = TABLE["local"].local_bytes(Tiling.of(made), Kind.of(type_))
+    need = TABLE["local"].local_bytes(Tiling.of(made), ProgramTraits.of(type_))
     (step,) = CUDA.plan(made, problem(type_, 300, 300, 1, 300), H200).steps
     assert step.shared_bytes == need > DECLARED_SHARED_BYTES
     assert compiled(made, type_)["gemm"].local_bytes == 0

@@ -12,7 +12,7 @@ import pytest
 
 from portblas_files import DATA, INTERLEAVED, LOCAL, NON_LOCAL, TALL_SKINNY, lines, names, needs_data, of
 from portblas_oracle import combinations, made_up
-from tunesmith.formats.portblas import Combination, Config, Mode, read
+from tunesmith.formats.portblas import Combination, Config, RuleSet, read
 from tunesmith.formats.portblas_lines import definition
 
 
@@ -35,11 +35,11 @@ GOLDEN = {
 """SHA-256 of what the original makes of its own files: its lines, its lines sorted, its sources' names sorted."""
 
 COUNTS = {
-    ("default", Mode.COMPAT): {"non_local": [(240, 30)], "non_local_interleaved": [(1536, 269)]},
-    ("default", Mode.OURS): {"non_local": [(240, 38)], "non_local_interleaved": [(1536, 960)]},
+    ("default", RuleSet.COMPAT): {"non_local": [(240, 30)], "non_local_interleaved": [(1536, 269)]},
+    ("default", RuleSet.OURS): {"non_local": [(240, 38)], "non_local_interleaved": [(1536, 960)]},
     **{
         ("nvidia_gpu", mode): {"local": [(1632, 1236), (6, 6), (6, 6), (96, 68), (20, 18), (16, 14), (1, 1)]}
-        for mode in Mode
+        for mode in RuleSet
     },
 }
 """All and valid combinations of each element, by array."""
@@ -48,7 +48,7 @@ COUNTS = {
 @needs_data
 @pytest.mark.parametrize("name", GOLDEN)
 def test_compat_agrees_with_the_original_to_the_byte(name: str) -> None:
-    config = read(DATA / f"{name}.json", Mode.COMPAT)
+    config = read(DATA / f"{name}.json", RuleSet.COMPAT)
     found = lines(config)
     assert (digest(found), digest(sorted(found)), digest(sorted(names(config)))) == GOLDEN[name]
     assert config.notes == ()
@@ -56,7 +56,7 @@ def test_compat_agrees_with_the_original_to_the_byte(name: str) -> None:
 
 @needs_data
 @pytest.mark.parametrize(("name", "mode"), COUNTS)
-def test_counts_by_element(name: str, mode: Mode) -> None:
+def test_counts_by_element(name: str, mode: RuleSet) -> None:
     config = read(DATA / f"{name}.json", mode)
     wanted = COUNTS[name, mode]
     assert {array: list(count.generators) for array, count in config.counts.items()} == wanted
@@ -68,7 +68,7 @@ def test_counts_by_element(name: str, mode: Mode) -> None:
 
 @needs_data
 def test_the_list_is_the_original_s_but_for_the_path() -> None:
-    config = read(DATA / "default.json", Mode.COMPAT)
+    config = read(DATA / "default.json", RuleSet.COMPAT)
     first, path, rest = definition("some/default.json", lines(config)).split("\n", 2)
     assert path == "// Config from: some/default.json"
     assert f"{first}\n{rest}" == (DATA / "default.def").read_text()
@@ -77,13 +77,13 @@ def test_the_list_is_the_original_s_but_for_the_path() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_made_up_files_give_what_a_second_writing_of_the_rules_gives(seed: int, tmp_path: Path) -> None:
     document = made_up(seed)
-    config = of(tmp_path, Mode.COMPAT, **document)
+    config = of(tmp_path, RuleSet.COMPAT, **document)
     assert (lines(config), names(config)) == combinations(document)
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", RuleSet)
 @pytest.mark.parametrize("seed", range(20))
-def test_each_combination_is_listed_once_under_a_name_of_its_own(seed: int, mode: Mode, tmp_path: Path) -> None:
+def test_each_combination_is_listed_once_under_a_name_of_its_own(seed: int, mode: RuleSet, tmp_path: Path) -> None:
     config = of(tmp_path, mode, **made_up(seed))
     found = config.combinations
     assert len(found) == len(set(found)) == len(set(names(config))) == len(set(lines(config)))
@@ -124,7 +124,10 @@ def test_a_combination_as_the_kernels_parameters(tmp_path: Path) -> None:
 
 
 def test_top_level_tiles_stand_in_their_own_slots_and_in_compat_in_those_of_sub_groups(tmp_path: Path) -> None:
-    for mode, tile in ((Mode.COMPAT, "4, 4, 8, 8, 2, 2, 1, 1, 1, 1"), (Mode.OURS, "4, 4, 8, 8, 1, 1, 2, 2, 1, 1")):
+    for mode, tile in (
+        (RuleSet.COMPAT, "4, 4, 8, 8, 2, 2, 1, 1, 1, 1"),
+        (RuleSet.OURS, "4, 4, 8, 8, 1, 1, 2, 2, 1, 1"),
+    ):
         config = of(tmp_path, mode, local=[LOCAL])
         assert f"::blas::Tile<{tile}>" in lines(config)[0]
         assert f"_{tile.replace(', ', '_')}.cpp" in names(config)[0]
@@ -134,7 +137,7 @@ def test_tall_skinny_is_ours_and_the_original_passes_over_it(tmp_path: Path) -> 
     config = of(tmp_path, tall_skinny=[TALL_SKINNY])
     assert [one.algorithm for one in config.combinations] == ["tall_skinny"]
     assert "gemm_memory_t::local, ::blas::gemm_algorithm_t::tall_skinny" in lines(config)[0]
-    compat = of(tmp_path, Mode.COMPAT, tall_skinny=[TALL_SKINNY], naive=[{"cache_line_size": [64]}])
+    compat = of(tmp_path, RuleSet.COMPAT, tall_skinny=[TALL_SKINNY], naive=[{"cache_line_size": [64]}])
     assert [one.algorithm for one in compat.combinations] == ["naive"]
     assert ["tall_skinny: is not the original's" in note for note in compat.notes] == [True]
 
@@ -165,7 +168,7 @@ def test_what_is_not_valid_is_named(
 ) -> None:
     """Without the change all are valid."""
     usual = {"local": LOCAL, "non_local": NON_LOCAL, "non_local_interleaved": INTERLEAVED}[array]
-    for mode, reason in ((Mode.OURS, ours), (Mode.COMPAT, compat)):
+    for mode, reason in ((RuleSet.OURS, ours), (RuleSet.COMPAT, compat)):
         assert of(tmp_path, mode, **{array: [usual]}).combinations
         config = of(tmp_path, mode, **{array: [{**usual, **change}]})
         assert bool(config.combinations) == (reason is None)
@@ -194,14 +197,14 @@ def test_rules_of_tall_skinny(change: dict[str, Any], reason: str, tmp_path: Pat
         ([4, 4], [8, 8], 4, None, None),
     ],
 )
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", RuleSet)
 def test_rules_of_partial_and_full_vectorisation(
     item: list[int],
     group: list[int],
     vector: int,
     partial: str | None,
     full: str | None,
-    mode: Mode,
+    mode: RuleSet,
     tmp_path: Path,
 ) -> None:
     values = {"work_item_sizes": [item], "work_group_sizes": [group], "vectorization_size": [vector]}
@@ -214,4 +217,4 @@ def test_rules_of_partial_and_full_vectorisation(
 def test_full_vectorisation_by_one_is_valid_in_ours_whatever_the_item(tmp_path: Path) -> None:
     array = [{**NON_LOCAL, "vectorization_size": [1]}]
     assert [one.vectorization for one in of(tmp_path, non_local=array).combinations] == ["partial", "full"]
-    assert [one.vectorization for one in of(tmp_path, Mode.COMPAT, non_local=array).combinations] == ["partial"]
+    assert [one.vectorization for one in of(tmp_path, RuleSet.COMPAT, non_local=array).combinations] == ["partial"]

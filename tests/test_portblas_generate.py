@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from portblas_files import DATA, LOCAL, NON_LOCAL, needs_data, written
 from tunesmith.cli import _app
-from tunesmith.formats.portblas import Mode
+from tunesmith.formats.portblas import RuleSet
 from tunesmith.formats.portblas_lines import FIRST_LINE
 from tunesmith.records import Configuration, UserError
 from tunesmith.session.portblas import generate as portblas_generate
@@ -36,7 +36,7 @@ def _texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portblas_generate, "_standalone", stand_in)
 
 
-def make(folder: Path, document: object, mode: Mode = Mode.OURS) -> Generated:
+def make(folder: Path, document: object, mode: RuleSet = RuleSet.OURS) -> Generated:
     return generate(written(folder, document), mode, folder / "c.def", folder / "gen")
 
 
@@ -78,7 +78,7 @@ def test_candidates_that_are_the_same_program_are_one(tmp_path: Path) -> None:
 
 def test_in_compat_every_combination_has_its_line_and_file_and_equals_are_told(tmp_path: Path) -> None:
     array = {**NON_LOCAL, "work_item_sizes": [[1, 1]], "vectorization_size": [1]}
-    made = make(tmp_path, {"non_local": [array]}, Mode.COMPAT)
+    made = make(tmp_path, {"non_local": [array]}, RuleSet.COMPAT)
     first, second = made.candidates
     assert second.equal_to == first.stem
     assert len(list((tmp_path / "gen").glob("*.cpp"))) == 2
@@ -147,13 +147,13 @@ def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatc
         raise UserError("VectorSize", "no such vector", "take another")
 
     monkeypatch.setattr(portblas_generate, "_standalone", refuses)
-    made = make(tmp_path, TWO, Mode.COMPAT)
+    made = make(tmp_path, TWO, RuleSet.COMPAT)
     assert sorted(map(str, (tmp_path / "gen").iterdir())) == sorted(made.listed)
     assert not [one for one in made.candidates if one.equal_to]
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_unchanged_input_leaves_every_file_untouched(mode: Mode, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", RuleSet)
+def test_unchanged_input_leaves_every_file_untouched(mode: RuleSet, tmp_path: Path) -> None:
     assert len(make(tmp_path, TWO, mode).changes.written) == 4
     before = times(tmp_path)
     again = make(tmp_path, TWO, mode)
@@ -193,7 +193,7 @@ def test_the_list_is_not_written_over_another_parameter_file(tmp_path: Path) -> 
     path, other = written(tmp_path, TWO), tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match=r"other\.json: is there already and was not generated"):
-        generate(path, Mode.COMPAT, other)
+        generate(path, RuleSet.COMPAT, other)
     assert other.read_text() == "{}"
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from portblas_files import lines, names, written
 from portblas_oracle import combinations
 from tunesmith.cli import _app
-from tunesmith.formats.portblas import Config, Mode, read
+from tunesmith.formats.portblas import Config, RuleSet, read
 from tunesmith.formats.portblas_lines import definition
 from tunesmith.session.portblas.generate import generate
 
@@ -108,7 +108,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config(path: Path) -> Config:
-    return read(path, Mode.COMPAT)
+    return read(path, RuleSet.COMPAT)
 
 
 def test_compat_lists_what_the_rules_admit_in_their_order(config: Config) -> None:
@@ -143,7 +143,7 @@ def test_compat_prints_the_list_and_the_names(path: Path, spelling: str) -> None
 
 def test_every_combination_of_ours_has_a_program_and_top_level_tiles_make_another(tmp_path: Path) -> None:
     local = {**DOCUMENT["local"][0], "vectorization_size": [2], "cache_line_size": [64]}
-    made = generate(written(tmp_path, {"local": [{**local, "block_level_tiles": [[1, 1], [2, 2]]}]}), Mode.OURS)
+    made = generate(written(tmp_path, {"local": [{**local, "block_level_tiles": [[1, 1], [2, 2]]}]}), RuleSet.OURS)
     assert (len(made.candidates), made.programs) == (2, 2)
     assert [one.combination.top for one in made.candidates] == [(1, 1), (2, 2)]
     assert len({one.line for one in made.candidates}) == 2

@@ -16,7 +16,7 @@ import pytest
 
 from portblas_fakes import TILES
 from protocol_fakes import choices
-from tunesmith.formats.portblas import Mode, find_set, read
+from tunesmith.formats.portblas import RuleSet, find_set, read
 from tunesmith.kernels import LANGUAGE, family_for
 from tunesmith.records import Configuration, Estimate, UserError
 from tunesmith.search import STRATEGIES, Candidates, Search
@@ -50,7 +50,7 @@ def modelled(config: Configuration, noise: np.random.Generator) -> float:
 def sweep(tmp_path_factory) -> Path:  # type: ignore[no-untyped-def]
     """Every local kernel of the NVIDIA set, as a sweep that was recorded."""
     noise = np.random.default_rng(0)
-    combinations = read(find_set("nvidia"), Mode.OURS).combinations
+    combinations = read(find_set("nvidia"), RuleSet.OURS).combinations
     configs = [one.configuration() | {LANGUAGE: "CUDA"} for one in combinations if one.algorithm == "local"]
     times = {config: modelled(config, noise) for config in configs}
     path = tmp_path_factory.mktemp("sweep") / "sweep.csv"

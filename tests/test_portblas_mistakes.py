@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from portblas_files import INTERLEAVED, LOCAL, of, written
-from tunesmith.formats.portblas import Mode, read
+from tunesmith.formats.portblas import RuleSet, read
 from tunesmith.records import UserError
 
 TEXT = """{
@@ -49,9 +49,9 @@ TEXT = """{
         (("[4, 4]", "true, // both", "[1]"), "8:44", "not valid JSON"),
     ],
 )
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", RuleSet)
 def test_a_wrong_value_is_answered_with_line_column_and_key(
-    values: tuple[str, str, str], place: str, words: str, mode: Mode, tmp_path: Path
+    values: tuple[str, str, str], place: str, words: str, mode: RuleSet, tmp_path: Path
 ) -> None:
     path = written(tmp_path, TEXT % values)
     with pytest.raises(UserError, match=re.escape(words)) as error:
@@ -65,7 +65,7 @@ def test_a_wrong_value_is_answered_with_line_column_and_key(
 def test_a_missing_key_is_answered_with_the_element_s_place(key: str, tmp_path: Path) -> None:
     path = written(tmp_path, {"local": [LOCAL, {name: value for name, value in LOCAL.items() if name != key}]})
     with pytest.raises(UserError, match=rf"c\.json:1:\d+: local\[1\]: has no {key}; give it a list"):
-        read(path, Mode.COMPAT)
+        read(path, RuleSet.COMPAT)
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_a_missing_key_is_answered_with_the_element_s_place(key: str, tmp_path: 
 )
 def test_what_is_no_parameter_file_at_all(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
-        read(written(tmp_path, text), Mode.OURS)
+        read(written(tmp_path, text), RuleSet.OURS)
     assert words in str(error.value)
 
 
 def test_a_file_that_cannot_be_read_is_no_traceback(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
-        read(tmp_path / "absent.json", Mode.OURS)
+        read(tmp_path / "absent.json", RuleSet.OURS)
     (tmp_path / "c.json").write_bytes(b'{"local": "\xff"}')
     with pytest.raises(UserError, match="no UTF-8 at byte 11"):
-        read(tmp_path / "c.json", Mode.OURS)
+        read(tmp_path / "c.json", RuleSet.OURS)
 
 
 def test_more_combinations_than_anybody_wants_are_refused_before_they_are_made(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_more_combinations_than_anybody_wants_are_refused_before_they_are_made(t
         of(tmp_path, local=[many])
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_what_the_original_passes_over_is_noted(mode: Mode, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", RuleSet)
+def test_what_the_original_passes_over_is_noted(mode: RuleSet, tmp_path: Path) -> None:
     text = """{"locl": [],
   "naive": [{"cache_line_size": [64],
              "cache_size": [64], "cache_line_size": [128]}],

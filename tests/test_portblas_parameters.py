@@ -12,7 +12,7 @@ from portblas_kernels import ALGORITHMS, GPU, OPENCL, config, problem, type_for
 from tunesmith.kernels.gemm.portblas.algorithms import ALGORITHMS as TABLE
 from tunesmith.kernels.gemm.portblas.staged import parts_of_k
 from tunesmith.kernels.gemm.portblas.text import text_of
-from tunesmith.kernels.gemm.portblas.tiling import Kind, Tiling
+from tunesmith.kernels.gemm.portblas.tiling import ProgramTraits, Tiling
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Binary,
@@ -73,7 +73,7 @@ def test_every_algorithm_is_another_program():
 
 def local_bytes(data_type="s", **values):
     made = config(WorkItem=(8, 8), CacheLine=64, **values)
-    return TABLE["local"].local_bytes(Tiling.of(made), Kind.of(type_for("local", data_type)))
+    return TABLE["local"].local_bytes(Tiling.of(made), ProgramTraits.of(type_for("local", data_type)))
 
 
 def test_local_memory_holds_stages_with_gaps_of_one_access():
@@ -89,7 +89,7 @@ def test_local_memory_holds_stages_with_gaps_of_one_access():
 
 def test_a_gap_is_no_wider_than_what_a_work_item_reads():
     odd = config(WorkItem=(3, 1), CacheLine=32, PadA=True, PadB=True)
-    assert TABLE["local"].local_bytes(Tiling.of(odd), Kind.of(type_for("local"))) == 4 * 8 * (48 + 1 + 16 + 1)
+    assert TABLE["local"].local_bytes(Tiling.of(odd), ProgramTraits.of(type_for("local"))) == 4 * 8 * (48 + 1 + 16 + 1)
 
 
 @pytest.mark.opencl
@@ -98,7 +98,7 @@ def test_the_compiler_finds_the_local_memory_that_was_predicted(algorithm):
     made, type_ = config(algorithm, WorkItem=(2, 2), WorkGroup=(4, 4, 1)), type_for(algorithm)
     target = opencl_device().target
     (fact, *_) = OpenCLToolchain().compile(OPENCL.modules(made, type_)[0], target).facts
-    assert fact.local_bytes == TABLE[algorithm].local_bytes(Tiling.of(made), Kind.of(type_))
+    assert fact.local_bytes == TABLE[algorithm].local_bytes(Tiling.of(made), ProgramTraits.of(type_))
 
 
 # --- the order of blocks ----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_tall_skinny_adds_a_launch_and_a_workspace_of_partial_sums():
 
 @pytest.mark.parametrize("k", [0, 1, 63, 64, 65, 1000, 100_000])
 def test_the_parts_of_k_cover_it_with_whole_stages_and_none_is_empty(k):
-    tiling, kind = Tiling.of(config("tall_skinny")), Kind.of(type_for("tall_skinny"))
+    tiling, kind = Tiling.of(config("tall_skinny")), ProgramTraits.of(type_for("tall_skinny"))
     parts, part_k = parts_of_k(tiling, kind, Gemm.of(problem(type_for("tall_skinny"), 16, 16, 1, k)), GPU)
     assert part_k % 16 == 0
     assert parts * part_k >= k
@@ -194,7 +194,7 @@ def test_the_parts_of_k_cover_it_with_whole_stages_and_none_is_empty(k):
 
 
 def test_a_busy_device_splits_nothing():
-    tiling, kind = Tiling.of(config("tall_skinny")), Kind.of(type_for("tall_skinny"))
+    tiling, kind = Tiling.of(config("tall_skinny")), ProgramTraits.of(type_for("tall_skinny"))
     asked = problem(type_for("tall_skinny"), 4096, 4096, 1, 4096)
     assert parts_of_k(tiling, kind, Gemm.of(asked), GPU)[0] == 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.formats.portblas import ENVIRONMENT, Mode, find_set, list_sets, read
+from tunesmith.formats.portblas import ENVIRONMENT, RuleSet, find_set, list_sets, read
 from tunesmith.records import UserError
 
 
@@ -15,7 +15,7 @@ def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for() -> None
     sets = [one for one in list_sets() if one.shipped]
     assert [one.name for one in sets] == ["amd", "cpu", "default", "intel", "nvidia"]
     for one in sets:
-        config = read(one.path, Mode.OURS)
+        config = read(one.path, RuleSet.OURS)
         assert config.about
         assert not config.notes
         assert {combination.algorithm for combination in config.combinations} == {

@@ -10,7 +10,7 @@ import pytest
 
 from opencl_runner import verify
 from portblas_files import DATA, LOCAL, needs_data, written
-from tunesmith.formats.portblas import Mode, list_sets
+from tunesmith.formats.portblas import RuleSet, list_sets
 from tunesmith.kernels.gemm.portblas import PortBlasGemm
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import (
@@ -53,7 +53,7 @@ class OfFile(PortBlasGemm):
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["local", "non_local", "interleaved", "naive", "tall_skinny"])
 def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorithm: str, tmp_path: Path) -> None:
-    made = generate("default", Mode.OURS, folder=tmp_path)
+    made = generate("default", RuleSet.OURS, folder=tmp_path)
     candidate = next(one for one in made.candidates if one.combination.algorithm == algorithm)
     text = (tmp_path / f"{candidate.stem}.cl").read_text()
     assert text.startswith(MARK)
@@ -67,7 +67,7 @@ def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorit
 
 @pytest.mark.parametrize("name", SETS)
 def test_every_candidate_of_our_sets_has_a_source(name: str, tmp_path: Path) -> None:
-    made = generate(name, Mode.OURS, folder=tmp_path)
+    made = generate(name, RuleSet.OURS, folder=tmp_path)
     assert made.programs == len(made.listed) == len(list(tmp_path.glob("*.cl")))
     for path in tmp_path.glob("*.cl"):
         text = path.read_text()
@@ -78,7 +78,7 @@ def test_every_candidate_of_our_sets_has_a_source(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(("name", "candidates", "programs"), [("default", 998, 990), ("nvidia_gpu", 1349, 1349)])
 def test_programs_of_the_original_s_files(name: str, candidates: int, programs: int) -> None:
     """The eight that are equal are full vectorisation by 1."""
-    made = generate(DATA / f"{name}.json", Mode.OURS)
+    made = generate(DATA / f"{name}.json", RuleSet.OURS)
     assert (len(made.candidates), made.programs) == (candidates, programs)
     equal = [one.combination for one in made.candidates if one.equal_to]
     assert all((one.vectorization, one.vector) == ("full", 1) for one in equal)
@@ -86,7 +86,7 @@ def test_programs_of_the_original_s_files(name: str, candidates: int, programs: 
 
 @needs_data
 def test_top_level_tiles_make_another_program() -> None:
-    made = generate(DATA / "nvidia_gpu.json", Mode.OURS)
+    made = generate(DATA / "nvidia_gpu.json", RuleSet.OURS)
     (swizzled,) = (one for one in made.candidates if one.combination.top == (2, 2))
     assert "Tile<8, 8, 8, 8, 1, 1, 2, 2, 1, 1>" in swizzled.line
     assert not swizzled.equal_to
@@ -95,6 +95,6 @@ def test_top_level_tiles_make_another_program() -> None:
 def test_what_only_the_original_s_rules_admit_has_a_source_of_its_own_kind(tmp_path: Path) -> None:
     """A cache line of 6 bytes is none of ours; the original lists it, and an instantiation in C++ says it all."""
     path = written(tmp_path, {"local": [{**LOCAL, "cache_line_size": [128, 6], "work_group_sizes": [[12, 8]]}]})
-    made = generate(path, Mode.COMPAT, folder=tmp_path / "gen")
+    made = generate(path, RuleSet.COMPAT, folder=tmp_path / "gen")
     assert len(made.candidates) == 2
     assert len(list((tmp_path / "gen").glob("*.cpp"))) == 2

@@ -28,10 +28,10 @@ from tunesmith.records import Configuration, Measurement, Outcome, UserError
 from tunesmith.report import portblas_outcome as report
 from tunesmith.search import STRATEGIES
 from tunesmith.session.frame import events
-from tunesmith.session.frame.record import Outcome as Done
+from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.portblas import transposition as _portblas_tuner
 from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
-from tunesmith.session.portblas.rows import Kind
+from tunesmith.session.portblas.rows import RowKind
 from tunesmith.session.portblas.task import PortBlasTask
 from tunesmith.store import RunState, Store
 
@@ -89,7 +89,7 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
         "compile error: compile error",
         "rejected: work-group size",
     ]
-    assert [row.solution.configuration for row in one.ranked() if row.kind is Kind.CANDIDATE] == [TILES[7], TILES[4]]
+    assert [row.solution.configuration for row in one.ranked() if row.kind is RowKind.CANDIDATE] == [TILES[7], TILES[4]]
     assert len(one.listing("it").splitlines()) == 4 + 3
     (sentence,) = outcome.look_at
     assert "rejected" not in sentence
@@ -118,14 +118,14 @@ def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
         assert logic.choose(one.problem.sizes).solution == one.winner.solution
     assert len(logic.document.rows) == 2
     assert np.isfinite(logic.document.regret.worst), "every candidate was measured at both sizes"
-    assert second.plan.tuned[0].row(Kind.CURRENT).note == "logic, nearest"
+    assert second.plan.tuned[0].row(RowKind.CURRENT).note == "logic, nearest"
 
 
 @pytest.mark.thorough
 def test_the_current_library_is_what_the_named_logic_chooses(tmp_path):
     chosen = tune(fake(listed=TILES[:1]), tmp_path / "a").plan.tuned[0].winner.solution
     outcome = tune(fake(listed=FEW, logic=tmp_path / "a" / "logic"), tmp_path / "b")
-    assert outcome.plan.tuned[0].row(Kind.CURRENT).solution == chosen
+    assert outcome.plan.tuned[0].row(RowKind.CURRENT).solution == chosen
     with pytest.raises(UserError, match="has nothing for"):
         tune(fake(transposes="tt", logic=tmp_path / "a" / "logic"), tmp_path / "c")
 
@@ -226,7 +226,7 @@ def test_every_combination_is_a_verified_measurement_or_a_named_rejection(run):
     outcome, _ = run
     assert [one.name for one in outcome.plan.tuned] == ["nn", "nt", "tn", "tt"]
     for one in outcome.plan.tuned:
-        assert [row.kind for row in one.rows] == [Kind.SYSTEM, Kind.CURRENT, *[Kind.CANDIDATE] * 4]
+        assert [row.kind for row in one.rows] == [RowKind.SYSTEM, RowKind.CURRENT, *[RowKind.CANDIDATE] * 4]
         assert [row.failure for row in one.rows] == [""] * 3 + ["rejected: batch layout"] * 2 + [""]
         assert all(0 < row.measurement.error < 1e-6 for row in one.rows if row.measurement)
         assert all(row.time.count >= 6 for row in one.ranked())
@@ -262,6 +262,21 @@ def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
             assert set(medians) == {"full", "full/2", "full/3"}
             assert row.time.low <= min(medians.values()) <= max(medians.values()) <= row.time.high
             assert row.time.count == counts[key]
+
+
+@pytest.mark.opencl
+def test_logic_and_header_have_the_times_of_the_printed_ranking(run):
+    outcome, _ = run
+    times = {(one.problem.type, one.problem.sizes): one.winner.time for one in outcome.plan.tuned}
+    for path in outcome.logic_files:
+        document = Logic.load(path).document
+        for row in document.rows:
+            time = times[document.problem_type, row.sizes]
+            assert row.estimate.seconds == pytest.approx(time.seconds, rel=1e-5), "six digits are written"
+            assert row.estimate.count == time.count
+    header = (outcome.folder / "portblas_backend.hpp").read_text()
+    for one in outcome.plan.tuned:
+        assert f": {one.flops / one.winner.time.seconds / 1e9:.4g} GFLOP/s\n" in header
 
 
 def multiply(library, problem) -> None:
@@ -350,7 +365,7 @@ def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
     outcome = tune_portblas(task, tmp_path / "run", device="OpenCL")
     (one,) = outcome.plan.tuned
     assert is_interleaved(one.problem.type)
-    assert not is_interleaved(one.row(Kind.SYSTEM).solution.type)
+    assert not is_interleaved(one.row(RowKind.SYSTEM).solution.type)
     assert [row.failure for row in one.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
     launched: list[Launched] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
@@ -367,7 +382,7 @@ def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path
     chosen = tune_portblas(task, outcome.folder, device="OpenCL")
     (one,) = chosen.plan.tuned
     fastest = one.ranked()[0]
-    assert fastest.kind is Kind.SYSTEM
+    assert fastest.kind is RowKind.SYSTEM
     assert one.winner.solution == fastest.solution
     launched: list[Launched] = []
     with tunesmith.load(chosen.logic_files[0], device="OpenCL:0:0", launched=launched.append) as library:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol_fakes import Exact, FakeJudge, benchmark, choices, final, fork, join, phases, sizes
-from tunesmith.protocol import Benchmark, Final, Forecast, Phase, Phases, SearchPlan, Step, forecast, run
+from tunesmith.protocol import Benchmark, Final, Phase, Phases, SearchPlan, Step, StepsForecast, forecast, run
 from tunesmith.records import Configuration, UserError
 
 
@@ -42,7 +42,7 @@ def too_few_loads(config: Configuration) -> str:
     return "tile too thin" if min(tile(config)["MacroTile"]) * config.integer("LoopUnroll") < 256 else ""
 
 
-def enqueues(steps: Forecast) -> list[int]:
+def enqueues(steps: StepsForecast) -> list[int]:
     return [step.enqueues for step in steps.before]
 
 

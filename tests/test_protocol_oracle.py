@@ -15,7 +15,20 @@ from hypothesis import strategies as st
 
 from oracle import Point, Stage, World, solve
 from protocol_fakes import Exact, FakeJudge, Noisy, choices, phases, size, sizes
-from tunesmith.protocol import Benchmark, Cell, Final, Fork, Join, Objective, Phase, Phases, Result, Step, Table, run
+from tunesmith.protocol import (
+    Benchmark,
+    Cell,
+    Final,
+    Fork,
+    Join,
+    Objective,
+    Phase,
+    Phases,
+    ProtocolResult,
+    Step,
+    TimeTable,
+    run,
+)
 from tunesmith.protocol._winners import MAX_FINALISTS
 from tunesmith.records import Configuration, Estimate, Problem
 
@@ -111,7 +124,7 @@ def plain(config: Configuration) -> dict[str, object]:
     return dict(config)
 
 
-def answer(result: Result) -> tuple[list[dict[str, object]], dict[int, tuple[object, list[object]]]]:
+def answer(result: ProtocolResult) -> tuple[list[dict[str, object]], dict[int, tuple[object, list[object]]]]:
     return [plain(config) for config in result.survivors], {
         problem.sizes[0]: (plain(decision.winner), [plain(tie) for tie in decision.ties])
         for problem, decision in result.decisions.items()
@@ -158,7 +171,7 @@ class Remembering:
             raise KilledError
         self.fuse -= 1
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         cells = {}
         for config, problem in (cell for group in groups for cell in group):
             key = self.judge.identity(config), problem
@@ -169,9 +182,9 @@ class Remembering:
                 )
             if estimate := self.estimates[key]:
                 cells[config, problem] = estimate
-        return Table(cells)
+        return TimeTable(cells)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         paired = {}
         names = {config: self.judge.identity(config) for config in configs}
         for problem in problems:
@@ -181,7 +194,7 @@ class Remembering:
                 fresh = self.measure.confirm(configs, [problem]).paired
                 self.samples[key] = {names[config]: samples for (config, _), samples in fresh.items()}
             paired.update({(c, problem): self.samples[key][n] for c, n in names.items() if n in self.samples[key]})
-        return Table(paired=paired)
+        return TimeTable(paired=paired)
 
 
 @given(st.integers(0, 1 << 60), st.integers(0, 60))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from protocol_fakes import LEGAL, Exact, FakeJudge, benchmark, choices, final, fork, kept, phases, size
-from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, Table, carry_out, run
+from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, TimeTable, carry_out, run
 from tunesmith.records import Configuration, Estimate, Problem, UserError
-from tunesmith.search import STRATEGIES, Batch, Candidates, Growing, Mode, RaceThenConfirm, Told
+from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, Growing, MeasureMode, RaceThenConfirm, Told
 from tunesmith.search._base import LOOKS
 
 SAMPLES = ("random", "surrogate")
@@ -118,7 +118,7 @@ class SpentError(Exception):
 class Spent(Exact):
     """Is asked, and has no time left to measure."""
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         super().screen_cells(groups, racing)
         raise SpentError
 
@@ -181,7 +181,7 @@ def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
 
 
 def column(low: int, high: int) -> Candidates:
-    return Candidates(choices({"a": list(range(low, high))}), mode=Mode.FULL)
+    return Candidates(choices({"a": list(range(low, high))}), mode=MeasureMode.FULL)
 
 
 def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> None:
@@ -192,20 +192,20 @@ def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> 
         high = max(config.integer("a") for config in told)
         return column(0, high + 3) if best["a"] == high else candidates
 
-    def finals(told: Told) -> list[Batch]:
+    def finals(told: Told) -> list[CandidateBatch]:
         ranked = sorted(told, key=lambda config: told[config][size(2)].seconds)
-        return [Batch(tuple(ranked[:2]), Mode.CONFIRMED)]
+        return [CandidateBatch(tuple(ranked[:2]), MeasureMode.CONFIRMED)]
 
     random = np.random.default_rng(0)
     grown = Searched(Growing(beyond).start(column(0, 3), random), [size(1)])
-    raced = Searched(RaceThenConfirm(finals).start(replace(column(4, 8), mode=Mode.RACED), random), [size(2)])
+    raced = Searched(RaceThenConfirm(finals).start(replace(column(4, 8), mode=MeasureMode.RACED), random), [size(2)])
     calls: list[tuple[list[list[int]], bool]] = []
 
     class Times(Exact):
-        def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+        def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
             calls.append(([[c.integer("a") for c, _ in group] for group in groups], racing))
             cells = dict.fromkeys(cell for group in groups for cell in group)
-            return Table({(c, p): Estimate(t := self.seconds(c, p) or 0.0, t, t, 1) for c, p in cells})
+            return TimeTable({(c, p): Estimate(t := self.seconds(c, p) or 0.0, t, t, 1) for c, p in cells})
 
     measure = Times(lambda c, p: 1.0 + abs(c.integer("a") - 6))
     table, cells = carry_out([grown, raced], measure)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from protocol_fakes import Exact, FakeJudge, Noisy, Seconds, benchmark, phases, size, sizes
-from tunesmith.protocol import Cell, Decision, Objective, Table, run
+from tunesmith.protocol import Cell, ContestDecision, Objective, TimeTable, run
 from tunesmith.protocol._intervals import paired_interval
 from tunesmith.records import Configuration, Estimate, Problem
 
@@ -24,7 +24,7 @@ def decide(
     held: int = 0,
     on: Sequence[int] = (1,),
     objective: Objective = Objective.GEOMEAN,
-) -> Decision:
+) -> ContestDecision:
     """The outcome of one step over the parameter `a`; 0 is not in its list, so by default nothing is held."""
     step = run(phases({"a": held}, benchmark(on=on, a=list(values)), objective=objective), measure, FLOPS).steps[0]
     decision = step.trials[0].decision
@@ -157,13 +157,13 @@ class Scripted:
     again: dict[int, tuple[float, ...]]
     confirmed: list[list[int]] = field(default_factory=list)
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
-        return Table({(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c, p in group})
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
+        return TimeTable({(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c, p in group})
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         self.confirmed.append([c.integer("a") for c in configs])
         known = {c: self.again.get(c.integer("a"), ()) for c in configs}
-        return Table(paired={(c, p): samples for c, samples in known.items() if samples for p in problems})
+        return TimeTable(paired={(c, p): samples for c, samples in known.items() if samples for p in problems})
 
 
 CLOSE = {1: (1.0, 0.9, 1.1), 2: (1.01, 0.9, 1.1), 3: (1.02, 0.9, 1.1), 4: (2.0, 1.9, 2.1)}

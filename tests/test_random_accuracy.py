@@ -5,6 +5,7 @@ A kernel of the test's own takes its words from a buffer, so that it sees those 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -17,7 +18,7 @@ from opencl_runner import opencl_device
 from tunesmith.devices import Device
 from tunesmith.kernels.random.family import KINDS, VALUES
 from tunesmith.kernels.random.programs import HEADERS
-from tunesmith.problems.random import DTYPES, WIDTHS, scalars_for
+from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, scalars_for, width_of
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS
@@ -55,6 +56,7 @@ def made(  # type: ignore[no-untyped-def]
     words: NDArray[np.uint32],
     scalars: Configuration,
     bits: int = 0,
+    double_words: int = 2,
 ):
     """Values of words (vectors, words of a vector), as float64; of points of so many `bits` if these are not 0."""
     values = 1 if bits else WIDTHS[distribution][value_type].values
@@ -62,6 +64,7 @@ def made(  # type: ignore[no-untyped-def]
     folder = files("tunesmith.kernels.random") / "source"
     source = "\n".join((folder / name).read_text() for name in HEADERS) + PROBE
     macros = {"BLOCK_SIZE": block, "DISTRIBUTION_KIND": KINDS[distribution], "VALUE_KIND": VALUES[value_type]}
+    macros["DOUBLE_WORDS"] = bits // 32 or double_words
     macros |= {"QUASI": 1, "WORD_BITS": bits} if bits else {}
     module = Module(language, source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))
     program = device.load(TOOLCHAINS[language].compile(module, device.target))
@@ -122,12 +125,14 @@ FORMS = [
 ]
 
 
+@pytest.mark.parametrize("double_words", [1, 2])
 @pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
-def test_normal_numbers_are_within_their_bound(device, distribution, value_type, mean, deviation) -> None:  # type: ignore[no-untyped-def]
+def test_normal_numbers_are_within_their_bound(device, distribution, value_type, mean, deviation, double_words) -> None:  # type: ignore[no-untyped-def]
     """Those of Box and Muller. In float64 they are as good as exact, unless a double's own errors are in question."""
-    words = words_of(WIDTHS[distribution][value_type].words)
+    generator = replace(GENERATORS["xorwow"], double_words=double_words)
+    words = words_of(width_of(generator, distribution, value_type).words)
     scalars = scalars_for(distribution, mean=mean, stddev=deviation)
-    found = made(device, distribution, value_type, words, scalars)
+    found = made(device, distribution, value_type, words, scalars, double_words=double_words)
     ratio, where = worst(found, values_of(distribution, value_type, words, scalars))
     assert ratio < 1, where
 

@@ -14,7 +14,7 @@ from tunesmith.library.arrays._streams import Stream, stream_of
 from tunesmith.library.random import _runner
 from tunesmith.library.random._buffers import Buffer, buffer_of, value_type_of
 from tunesmith.library.random._position import Position
-from tunesmith.problems.random import GENERATORS, Kind
+from tunesmith.problems.random import GENERATORS, GeneratorKind
 from tunesmith.random import Generator
 from tunesmith.records import Plan, UserError, Write
 
@@ -218,7 +218,7 @@ def test_a_state_that_is_none_is_refused():
         Generator.from_state({**state, "vectors": -1})
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", GeneratorKind)
 def test_every_kind_shows_itself(kind):
     name = next(name for name, generator in GENERATORS.items() if generator.kind is kind)
     shown = repr(Generator(name, 5))
@@ -307,7 +307,7 @@ def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypa
     monkeypatch.setattr("tunesmith.devices._cuda_repeated.entry", of_driver)
     device = object.__new__(cuda.CudaDevice)
     device._context, device._own, device._stream = "ours", 7, 7
-    memory = cuda.Memory(1000, 64, owned=True)
+    memory = cuda.CudaMemory(1000, 64, owned=True)
     with device.on(5):
         device.prepare(Plan((Write(16, b"abc"),), 64), [], {}, memory).enqueue()
         with device.on(None):

@@ -15,16 +15,16 @@ from tunesmith.formats import read_random
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.logic._random_compat import descending
 from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_decision import RandomDecision, RandomObjective
 from tunesmith.logic.random_shapes import DEFAULT_SHAPES
 from tunesmith.records import LaunchShape, Rejection
 
-COMPAT = Objective.COMPAT
+COMPAT = RandomObjective.COMPAT
 DEFAULT = (256, 1024)
 """Philox's."""
 
 
-def messages(decision: Decision) -> list[str]:
+def messages(decision: RandomDecision) -> list[str]:
     """rocRAND's warnings, by the names of our constants, which have underscores."""
     return [remark.reason for remark in decision.remarks if "_" in remark.reason]
 

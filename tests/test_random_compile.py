@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from bench_jobs import GPU, QUICK, batch, job
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench import Bench, Compiled, Job
+from tunesmith.bench import Bench, Job, ModuleCompiled
 from tunesmith.bench._process import Spawner
 from tunesmith.cli._app import app
 from tunesmith.devices import absent_target
@@ -24,7 +24,7 @@ from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserErro
 from tunesmith.report import CompilingReport, random_compiled
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import CACHE
-from tunesmith.session.frame.record import Outcome as Done
+from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.random.compile import CompilePlan, compile_random
 from tunesmith.session.random.plan import POLICY, tune_random
 from tunesmith.session.random.task import RandomTask, configuration_of
@@ -228,7 +228,7 @@ def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path
     seen: list[object] = []
     with Bench(GPU, QUICK, tmp_path, seen.append) as bench:
         assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
-    built = [event for event in seen if isinstance(event, Compiled)]
+    built = [event for event in seen if isinstance(event, ModuleCompiled)]
     assert [event.seconds for event in built] == [0.0, 0.0]
 
 
@@ -269,7 +269,7 @@ def test_progress_is_told_now_and_then_where_there_is_no_terminal() -> None:
         report(events.CompilingBegan(replace(H200, architecture="sm_80"), "NVRTC 13.0", 40))
         for number in range(40):
             now[0] += 1.0
-            report(Compiled(str(number), 1.0, "compilation" if number == 5 else "", 0))
+            report(ModuleCompiled(str(number), 1.0, "compilation" if number == 5 else "", 0))
     assert text.getvalue().splitlines() == ["NVRTC 13.0 for sm_80: 21/40, 1 failed"]
 
 
@@ -285,6 +285,6 @@ def test_a_tuning_on_a_gpu_compiles_nothing_that_was_compiled_without_it(tmp_pat
     task = replace(TASK, bytes=(1 << 24,), grow=False)
     outcome = tune_random(task, tmp_path, device="CUDA", observe=seen.append)
     assert all(one.measurement.ok for one in outcome.plan.measured)
-    built = [event for event in seen if isinstance(event, Compiled)]
+    built = [event for event in seen if isinstance(event, ModuleCompiled)]
     assert len(built) == 5
     assert {event.seconds for event in built} == {0.0}

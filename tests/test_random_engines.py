@@ -18,6 +18,7 @@ from cuda_runner import H200
 from opencl_runner import UNWRITTEN_BYTE, Guarded, opencl_device
 from tunesmith.kernels.random.jumps import jumps
 from tunesmith.kernels.random.programs import HEADERS, PROGRAMS
+from tunesmith.problems.random import GENERATORS
 from tunesmith.problems.random.streams import engine_states, quasi_words, sobol_directions, sobol_shift, words
 from tunesmith.records import Argument, Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains.nvrtc import NvrtcToolchain
@@ -286,7 +287,9 @@ def test_engines_stay_in_an_h200s_registers_and_local_memory(generator: str, kin
     source, block = PROGRAMS[generator], BLOCKS[generator][0] if generator == "mtgp32" else 128
     parts = (*HEADERS, *source.sources)
     text = "\n".join((SOURCES / name).read_text(encoding="utf-8") for name in parts)
-    options = (f"-DBLOCK_SIZE={block}", f"-DDISTRIBUTION_KIND={kind}", f"-DVALUE_KIND={value}")
+    macros = {"BLOCK_SIZE": block, "DISTRIBUTION_KIND": kind, "VALUE_KIND": value}
+    macros["DOUBLE_WORDS"] = GENERATORS[generator].double_words
+    options = tuple(f"-D{name}={word}" for name, word in macros.items())
     _, generate = toolchain.compile(Module("CUDA", text, ("initialise", "generate"), options), H200).facts
     assert generate.spill_bytes == 0
     assert generate.local_bytes == source.local_bytes(block)

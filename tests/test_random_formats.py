@@ -153,10 +153,12 @@ def test_shards_add_up_repeats_are_merged_and_a_copy_counts_once(tmp_path: Path)
     assert decision.ranking[0].score == pytest.approx(1.2), "the geometric mean of 100 and 144, the latter once"
 
 
-def entry(error: str = "", **more: Any) -> google_benchmark.Entry:
+def entry(error: str = "", **more: Any) -> google_benchmark.BenchmarkEntry:
     estimate = None if error else Estimate(2e-3, 1.9e-3, 2.2e-3, 31)
     shape = LaunchShape(256, 1024)
-    return google_benchmark.Entry("philox4_32_10", "uniform", "float", shape, 2**29, 40, estimate, error, **more)
+    return google_benchmark.BenchmarkEntry(
+        "philox4_32_10", "uniform", "float", shape, 2**29, 40, estimate, error, **more
+    )
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

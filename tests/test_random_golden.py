@@ -15,10 +15,10 @@ from random_benchmarks import benchmark, benchmarks, decide, pair, rows, write
 from tunesmith.formats import read_random
 from tunesmith.formats.random_outputs import write_selection
 from tunesmith.logic.random_choice import Selection, choose
-from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_decision import RandomDecision, RandomObjective
 from tunesmith.logic.random_shapes import DEFAULT_SHAPES
 
-COMPAT = Objective.COMPAT
+COMPAT = RandomObjective.COMPAT
 Shape = tuple[int, int]
 Speeds = dict[str, dict[Shape, float]]
 
@@ -31,7 +31,7 @@ XORWOW: Speeds = {"uniform/unsigned_int": {(256, 512): 200.0, (128, 1024): 199.0
 OTHER_CARD: Speeds = {"uniform/float": {(256, 1024): 80.0, (64, 64): 40.0, (512, 2048): 100.0}}
 
 
-def messages(decision: Decision) -> list[str]:
+def messages(decision: RandomDecision) -> list[str]:
     return [remark.reason for remark in decision.remarks if "_" in remark.reason]
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from random_benchmarks import decide, rows
 from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, Rejection
 from tunesmith.report import random_heatmap
-from tunesmith.report._colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, Scale, ink, lightness
+from tunesmith.report._colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, ColourScale, ink, lightness
 from tunesmith.report.random_heatmap import common_scale, heatmap, heatmaps, width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,7 +25,7 @@ SPEEDS = {
 }
 
 
-def drawn(decision: Decision, scale: Scale | None = None) -> ElementTree.Element:
+def drawn(decision: RandomDecision, scale: ColourScale | None = None) -> ElementTree.Element:
     return ElementTree.fromstring(heatmap(decision, scale or common_scale([decision])))
 
 
@@ -109,13 +109,13 @@ def test_all_pictures_of_a_selection_have_one_scale() -> None:
     ],
 )
 def test_the_scale_is_as_narrow_as_what_matters(ratios: list[float], limit: float) -> None:
-    assert Scale.over(ratios).limit == limit
+    assert ColourScale.over(ratios).limit == limit
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit: float) -> None:
     """Order is told by lightness alone, which no colour blindness takes away; the side by yellow against blue."""
-    scale = Scale(limit)
+    scale = ColourScale(limit)
     for sign in (-1, 1):
         shades = [scale.colour(limit ** (sign * step / 10)) for step in range(11)]
         assert [lightness(one) for one in shades] == sorted((lightness(one) for one in shades), reverse=True)
@@ -151,13 +151,13 @@ def boxes(picture: ElementTree.Element) -> list[tuple[str, float, float, float, 
     return found
 
 
-def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> Decision:
+def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> RandomDecision:
     kinds = ["float", "half", "double", "unsigned_long_long"]
     names = [f"{one}/{two}" for one in ("uniform", "log_normal", "poisson") for two in kinds][:pairs]
     default = (blocks[0], grids[0])
     row = {(block, grid): 100.0 + block / grids[-1] for block in blocks for grid in grids} | {default: 100.0}
     found = rows("threefry4_64_20", dict.fromkeys(names, row))
-    return decide(found, Objective.GEOMEAN, defaults={"threefry4_64_20": LaunchShape(*default)})
+    return decide(found, RandomObjective.GEOMEAN, defaults={"threefry4_64_20": LaunchShape(*default)})
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> Decision:
     ],
     ids=lambda decision: f"{len(decision.matrix.shapes)} shapes, {len(decision.matrix.cases)} pairs",
 )
-def test_no_label_leaves_the_picture_or_touches_another(decision: Decision) -> None:
+def test_no_label_leaves_the_picture_or_touches_another(decision: RandomDecision) -> None:
     picture = drawn(decision)
     wide, high = (float(picture.get(name, 0)) for name in ("width", "height"))
     placed = boxes(picture)
@@ -191,14 +191,14 @@ def test_names_are_text_and_not_markup() -> None:
 def test_a_picture_of_compat_is_drawn_even_where_its_mean_is_infinite() -> None:
     found = rows("xorwow", SPEEDS) + rows("xorwow", {"uniform/double": {(64, 2048): 1.0}})
     found += rows("xorwow", {"uniform/double": {(256, 512): 0.0}}, aside=Rejection("no speed", "it is 0"))
-    (decision,) = choose(found, Objective.COMPAT).decisions
+    (decision,) = choose(found, RandomObjective.COMPAT).decisions
     assert math.isinf(decision.score)
     assert "64x2048: no score" in cells(drawn(decision))
 
 
 def test_a_picture_of_aggregates_alone_has_their_means_and_no_pairs() -> None:
     found = rows("xorwow", SPEEDS, aside=Rejection("aggregate", "mean"))
-    (decision,) = choose(found, Objective.COMPAT).decisions
+    (decision,) = choose(found, RandomObjective.COMPAT).decisions
     picture = drawn(decision)
     assert texts(picture, "title") == ["all distributions and types"]
     assert "64x2048: 1.225 times the default" in cells(picture)

@@ -17,13 +17,13 @@ import pytest
 import random_tasks as tasks
 from opencl_runner import opencl_device
 from random_runner import Shape, fill, mistakes, problem, small, verified, with_scalar
-from tunesmith.problems.random import GENERATORS, WIDTHS, Kind
+from tunesmith.problems.random import GENERATORS, WIDTHS, GeneratorKind
 from tunesmith.records import Plan, Problem
 
 pytestmark = pytest.mark.opencl
 
-PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not Kind.QUASI]
-OF_KIND = {kind: [name for name, generator in GENERATORS.items() if generator.kind is kind] for kind in Kind}
+PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not GeneratorKind.QUASI]
+OF_KIND = {kind: [name for name, generator in GENERATORS.items() if generator.kind is kind] for kind in GeneratorKind}
 Task = tuple[object, ...]
 
 
@@ -89,7 +89,10 @@ EVERY_DRIVER = ("philox4_32_10", "threefry4_64_20", "sobol32", "scrambled_sobol6
 
 @for_tasks(
     [(tasks.under_launches, g, *FORMS[g], 50) for g in EVERY_DRIVER],
-    [(tasks.under_launches, g, *FORMS[g], 50) for g in [*OF_KIND[Kind.COUNTER], *OF_KIND[Kind.QUASI]]],
+    [
+        (tasks.under_launches, g, *FORMS[g], 50)
+        for g in [*OF_KIND[GeneratorKind.COUNTER], *OF_KIND[GeneratorKind.QUASI]]
+    ],
 )
 def test_numbers_do_not_depend_on_the_launch(task: Task, found: dict[Task, Future[list[str]]]) -> None:
     """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 12 of work-groups, or half of these where
@@ -97,7 +100,7 @@ def test_numbers_do_not_depend_on_the_launch(task: Task, found: dict[Task, Futur
     assert found[task].result() == []
 
 
-@for_tasks([(tasks.for_engines, g, "uniform", "float") for g in OF_KIND[Kind.ENGINE]])
+@for_tasks([(tasks.for_engines, g, "uniform", "float") for g in OF_KIND[GeneratorKind.ENGINE]])
 def test_engines_give_what_as_many_give_in_the_reference(task: Task, found: dict[Task, Future[list[str]]]) -> None:
     assert found[task].result() == []
 
@@ -148,7 +151,7 @@ def test_poisson_numbers_of_any_mean_are_right(task: Task, found: dict[Task, Fut
     assert found[task].result() == []
 
 
-@for_tasks([(tasks.continued, g, "normal", "float") for g in OF_KIND[Kind.ENGINE]])
+@for_tasks([(tasks.continued, g, "normal", "float") for g in OF_KIND[GeneratorKind.ENGINE]])
 def test_an_execution_goes_on_where_the_last_one_ended(task: Task, found: dict[Task, Future[list[str]]]) -> None:
     """Three after one setup, each of whole turns of all engines, give the values of one three times as long."""
     assert found[task].result() == []
@@ -216,13 +219,13 @@ def test_verification_finds_a_plan_for_another_problem(
     assert len(verified(problem(*form, 3000), small(form[0]), mutant)) == checks
 
 
-@pytest.mark.parametrize("generator", OF_KIND[Kind.ENGINE])
+@pytest.mark.parametrize("generator", OF_KIND[GeneratorKind.ENGINE])
 def test_verification_finds_engines_that_start_one_further(generator: str) -> None:
     asked = problem(generator, "normal", "double", 3000)
     assert len(verified(asked, small(generator), patched=start_moved)) == 1 + GENERATORS[generator].skips
 
 
-@pytest.mark.parametrize("generator", [name for name in OF_KIND[Kind.ENGINE] if GENERATORS[name].skips])
+@pytest.mark.parametrize("generator", [name for name in OF_KIND[GeneratorKind.ENGINE] if GENERATORS[name].skips])
 def test_verification_finds_engines_that_nobody_seeded(generator: str) -> None:
     """Of the others the kernels find indices in their states, and what is left in a workspace would end the process."""
     asked = problem(generator, "normal", "double", 3000)

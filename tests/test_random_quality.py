@@ -21,13 +21,13 @@ from random_statistics import (
     correlation,
     moments_off,
 )
-from tunesmith.problems.random import GENERATORS, WIDTHS, Kind, poisson_table, scalars_for
+from tunesmith.problems.random import GENERATORS, GeneratorKind, poisson_table, scalars_for, width_of
 from tunesmith.problems.random.distributions import quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
 from tunesmith.records import Configuration
 
-PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not Kind.QUASI]
-QUASI = [name for name, generator in GENERATORS.items() if generator.kind is Kind.QUASI]
+PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not GeneratorKind.QUASI]
+QUASI = [name for name, generator in GENERATORS.items() if generator.kind is GeneratorKind.QUASI]
 COUNT, ENGINES, SEED = 1 << 20, 1024, 20240229
 """Words, dealt to so many engines: neighbours are another engine's, those 1024 further the same engine's next."""
 MEAN, DEVIATION = -1.5, 2.5
@@ -51,13 +51,13 @@ def scalars(distribution: str, lam: float = 10.0) -> Configuration:
 
 def referred(generator: str, distribution: str, value_type: str) -> NDArray[np.generic]:
     """Values of COUNT words, as the reference has them."""
-    taken = dealt(generator, WIDTHS[distribution][value_type].words)
+    taken = dealt(generator, width_of(GENERATORS[generator], distribution, value_type).words)
     return values_of(distribution, value_type, taken, scalars(distribution)).value.ravel()
 
 
 def filled(generator: str, distribution: str, value_type: str) -> NDArray[np.generic]:
     """The same of a device."""
-    width = WIDTHS[distribution][value_type]
+    width = width_of(GENERATORS[generator], distribution, value_type)
     count = COUNT // width.words * width.values
     asked = problem(generator, distribution, value_type, count, engines=ENGINES, **scalars(distribution))
     values = fill(asked, SHAPES[generator])

@@ -10,11 +10,16 @@ import pytest
 
 from random_benchmarks import decide, pair, rows
 from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import Objective
+from tunesmith.logic.random_decision import RandomObjective
 from tunesmith.logic.random_grids import grid_sizes
 from tunesmith.records import LaunchShape, RandomRow
 
-COMPAT, GEOMEAN, WORST, WEIGHTED = Objective.COMPAT, Objective.GEOMEAN, Objective.WORST, Objective.WEIGHTED
+COMPAT, GEOMEAN, WORST, WEIGHTED = (
+    RandomObjective.COMPAT,
+    RandomObjective.GEOMEAN,
+    RandomObjective.WORST,
+    RandomObjective.WEIGHTED,
+)
 DEFAULT = (256, 1024)
 """Philox's."""
 
@@ -34,7 +39,7 @@ SPEEDS = {
         (WORST, (128, 64), 1.06),
     ],
 )
-def test_each_objective_has_its_own_winner(objective: Objective, chosen: tuple[int, int], score: float) -> None:
+def test_each_objective_has_its_own_winner(objective: RandomObjective, chosen: tuple[int, int], score: float) -> None:
     decision = decide(rows("xorwow", SPEEDS), objective, defaults={"xorwow": LaunchShape(*DEFAULT)})
     assert pair(decision.chosen) == chosen
     assert decision.score == pytest.approx(score)
@@ -62,7 +67,7 @@ def test_a_weight_for_what_was_not_measured_is_said() -> None:
 
 
 @pytest.mark.parametrize("objective", [COMPAT, GEOMEAN, WORST])
-def test_every_objective_tells_regressions_and_can_do_without(objective: Objective) -> None:
+def test_every_objective_tells_regressions_and_can_do_without(objective: RandomObjective) -> None:
     found, defaults = rows("xorwow", SPEEDS), {"xorwow": LaunchShape(*DEFAULT)}
     decision = decide(found, objective, defaults=defaults)
     slower = {COMPAT: ["normal/float"], GEOMEAN: ["normal/float"], WORST: []}[objective]

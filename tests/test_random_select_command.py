@@ -12,12 +12,17 @@ from typer.testing import CliRunner, Result
 
 from random_benchmarks import GOLDEN, benchmark, benchmarks, write
 from tunesmith.cli._app import app
-from tunesmith.logic.random_decision import Objective
+from tunesmith.logic.random_decision import RandomObjective
 from tunesmith.logic.random_grids import grid_sizes
 from tunesmith.logic.random_table import read_table
 from tunesmith.records import LaunchShape, UserError
 
-COMPAT, GEOMEAN, WORST, WEIGHTED = Objective.COMPAT, Objective.GEOMEAN, Objective.WORST, Objective.WEIGHTED
+COMPAT, GEOMEAN, WORST, WEIGHTED = (
+    RandomObjective.COMPAT,
+    RandomObjective.GEOMEAN,
+    RandomObjective.WORST,
+    RandomObjective.WEIGHTED,
+)
 DEFAULT = (256, 1024)
 """Philox's."""
 

@@ -28,7 +28,7 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, RunEnd, RunStart, RunState, Store
+from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, RunEnd, RunStart, RunState, Store, StoreEntry
 
 H200 = replace(fake_target(), api="CUDA", name="NVIDIA H200", architecture="sm_90", driver="CUDA 13.0")
 CPU = replace(fake_target("CPU"), api="OpenCL", architecture="x86-64")
@@ -57,16 +57,16 @@ def entry(
     target: Target = H200,
     round_: str = FULL,
     key: str = "",
-) -> Entry:
+) -> StoreEntry:
     """One measurement; entries without a `key` have one by everything that they are of."""
     of = of or problem()
     config = Configuration({"KernelLanguage": "CUDA", "BlockSize": shape[0], "GridSize": shape[1]})
     solution = Solution(of.type, "CudaRandom", config)
     key = key or f"{of.to_json()} {shape} {target.driver} {target.name}"
-    return Entry(key, round_, "identity", solution, of, target, "NVRTC 13.0", measurement)
+    return StoreEntry(key, round_, "identity", solution, of, target, "NVRTC 13.0", measurement)
 
 
-def store(path: Path, entries: Iterable[Entry]) -> Path:
+def store(path: Path, entries: Iterable[StoreEntry]) -> Path:
     with Store.open(path) as made:
         made.commit(list(entries))
     return path
@@ -126,7 +126,7 @@ def test_a_store_gives_the_rows_of_the_json_that_a_run_writes(tmp_path: Path) ->
     assert {row.file for row in from_store.rows} == {str(tmp_path / FILE_NAME)}
 
 
-def _shape(one: Entry) -> LaunchShape:
+def _shape(one: StoreEntry) -> LaunchShape:
     return LaunchShape(*(one.solution.configuration.integer(name) for name in ("BlockSize", "GridSize")))
 
 
@@ -143,7 +143,7 @@ def test_architectures_are_those_of_the_devices_whatever_the_file_is_called(tmp_
 
 def test_other_kernels_measurements_are_passed_over(tmp_path: Path) -> None:
     gemm = Problem(gemm_type(), (8, 8, 8))
-    other = Entry("k", FULL, "i", Solution(gemm.type, "CudaSimtGemm", Configuration({})), gemm, H200, "c", ok(1.0))
+    other = StoreEntry("k", FULL, "i", Solution(gemm.type, "CudaSimtGemm", Configuration({})), gemm, H200, "c", ok(1.0))
     assert len(speeds(store(tmp_path / "both", [other, *BOTH[:2]]))) == 2
     only = store(tmp_path / "only", [other])
     assert said(only).startswith(f"{only}: holds no measurement of a generator, but 1 of other kernels; ")

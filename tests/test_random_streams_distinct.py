@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
-from tunesmith.problems.random import GENERATORS, Kind, random_type
+from tunesmith.problems.random import GENERATORS, GeneratorKind, random_type
 from tunesmith.problems.random.streams import words
 from tunesmith.records import Configuration
 
 SEEDS = (0, 0x0123456789ABCDEF)
-MOST = {name: min(g.most_engines or 1 << 20, 1 << 20) for name, g in GENERATORS.items() if g.kind is Kind.ENGINE}
+MOST = {
+    name: min(g.most_engines or 1 << 20, 1 << 20) for name, g in GENERATORS.items() if g.kind is GeneratorKind.ENGINE
+}
 """Engines that the dynamic ordering must keep apart: 2^20, or all that the generator has."""
 
 FINGERPRINT = 4

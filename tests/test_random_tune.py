@@ -17,13 +17,14 @@ from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
 from tunesmith.logic import Logic
 from tunesmith.logic.random_table import read_table
-from tunesmith.records import LaunchShape, UserError, architecture_name
+from tunesmith.records import Estimate, LaunchShape, Measurement, Outcome, UserError, architecture_name
 from tunesmith.session.frame import run as frame_run
 from tunesmith.session.frame.drift import Anchor
 from tunesmith.session.frame.health import HealthWatch
-from tunesmith.session.random.plan import TABLE, tune_random
-from tunesmith.session.random.space import Matrix, matrix_for
-from tunesmith.session.random.task import RandomTask
+from tunesmith.session.random.plan import TABLE, MeasuredShape, RandomPlan, tune_random
+from tunesmith.session.random.space import LaunchMatrix, matrix_for
+from tunesmith.session.random.task import RandomTask, default_shape, generator_of
+from tunesmith.store import FILE_NAME, Store
 
 GPU = replace(fake_target(), compute_units=132)
 
@@ -57,13 +58,13 @@ def test_blocks_that_the_device_does_not_take_are_not_tried():
     ],
 )
 def test_the_grids_grow_beyond_a_winner_on_their_edge_and_only_there(chosen, grids):
-    matrix = Matrix((256,), (256, 512, 1024), 1)
+    matrix = LaunchMatrix((256,), (256, 512, 1024), 1)
     assert matrix.beyond([LaunchShape(*chosen)]).grids == grids
 
 
 def test_a_winner_with_the_fewest_threads_lies_on_an_edge_too():
     """Eight of the shipped winners of rocRAND's sit exactly at its floor of 32,768 threads."""
-    matrix = Matrix((64, 256), (128, 256, 512), 32768)
+    matrix = LaunchMatrix((64, 256), (128, 256, 512), 32768)
     grown = matrix.beyond([LaunchShape(64, 512)])
     assert LaunchShape(64, 256) in grown.shapes()
     assert LaunchShape(64, 256) not in matrix.shapes()
@@ -127,6 +128,53 @@ def test_everything_legal_is_verified_and_measured(run):
                 if one.problem.type.name.startswith(f"{generator}_{distribution}_float")
             }
             assert of_this == shapes | {LaunchShape(*default)}
+
+
+def test_the_default_and_what_may_be_the_fastest_are_measured_in_rounds_that_lie_apart(run):
+    outcome, _, folder = run
+    rounds: dict[tuple[str, tuple[int, int]], dict[str, int]] = {}
+    with Store.open(folder / FILE_NAME) as store:
+        for entry in store.entries(round_prefix="full"):
+            config = entry.solution.configuration
+            shape = (config.integer("BlockSize"), config.integer("GridSize"))
+            taken = rounds.setdefault((entry.problem.type.name, shape), {})
+            taken[entry.round] = entry.measurement.estimate.count
+    for one in outcome.plan.measured:
+        of_this = [other for other in outcome.plan.measured if other.problem == one.problem]
+        taken = rounds[one.problem.type.name, (one.shape.block, one.shape.grid)]
+        is_default = one.shape == default_shape(generator_of(one.problem.type))
+        if is_default or one.seconds.seconds == min(other.seconds.seconds for other in of_this):
+            assert set(taken) >= {"full", "full/2", "full/3"}
+        assert one.seconds.count == sum(count for name, count in taken.items() if "recheck" not in name)
+
+
+def test_where_the_rounds_show_the_repeated_to_be_slower_what_may_now_be_the_fastest_is_repeated_too(monkeypatch):
+    """Otherwise a shape wins by its one measurement, made while the machine was faster."""
+    task = replace(TASK, generators=("philox4_32_10",), distributions=("uniform",))
+    target = replace(fake_target(), kind="CPU")
+    plan = RandomPlan(task, target)
+    ((generator, problems),) = plan._problems.items()
+    ((problem,),) = problems.values()
+    first = {LaunchShape(64, 2): 1.0, LaunchShape(64, 8): 1.5, LaunchShape(256, 2): 3.0, LaunchShape(256, 8): 3.1}
+    later = {LaunchShape(64, 2): 2.0, LaunchShape(64, 8): 1.6}
+    shapes = {default_shape(generator): 5.0, **first}
+    plan.measured = [MeasuredShape(problem, shape, _of_seconds(seconds)) for shape, seconds in shapes.items()]
+    asked: list[set[LaunchShape]] = []
+
+    def in_rounds(_run, of, chosen, _rounds):
+        asked.append(set(chosen))
+        plan.measured = [
+            replace(one, measurement=_of_seconds(later.get(one.shape, 5.0))) if one.shape in chosen else one
+            for one in plan.measured
+        ]
+
+    monkeypatch.setattr(plan, "_take_rounds", in_rounds)
+    plan._repeat(None, generator)
+    assert asked == [{LaunchShape(64, 2), default_shape(generator)}, {LaunchShape(64, 8)}]
+
+
+def _of_seconds(seconds: float) -> Measurement:
+    return Measurement(Outcome.OK, estimate=Estimate(seconds, seconds, seconds, 1))
 
 
 def test_its_rows_are_read_back_as_they_were_measured(run):

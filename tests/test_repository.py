@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -113,3 +114,14 @@ def test_every_required_package_is_imported() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, flags=re.MULTILINE))
     assert [name for name in names if MODULES.get(name, name) not in imported] == []
+
+
+def test_a_class_name_stands_once_in_the_package() -> None:
+    """Imports then read without `as`, and a search for a name finds one thing."""
+    names = [
+        node.name
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +19,15 @@ from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, FakeTask, fake
 from portblas_fakes import tune as tune_like_portblas
 from tunesmith.bench import Policy, faults
+from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic
 from tunesmith.logic.random_table import read_table
 from tunesmith.models.stream_k import calibration_runs
 from tunesmith.models.stream_k_file import read as read_calibrations
 from tunesmith.records import UserError
 from tunesmith.session.frame import measure, run
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.random import plan as random_plan
 from tunesmith.session.random.task import RandomTask
 from tunesmith.session.stream_k import calibrate, sweep
@@ -51,18 +54,18 @@ BenchmarkProblems:
 """The two work-groups are equally fast on squares, so that the finalists of each size are measured again."""
 
 
-def _tune(folder: Path, minutes: float | None) -> Outcome[Any]:
+def _tune(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     folder.mkdir(exist_ok=True)
     return tune(fake_file(folder, FILE), folder, device="fake:GPU:8", budget_minutes=minutes)
 
 
-def _portblas(folder: Path, minutes: float | None) -> Outcome[Any]:
+def _portblas(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     listed = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)))
     task: FakeTask = replace(fake(transposes="all", m=256, n=256, k=32), listed=listed)
     return tune_like_portblas(task, folder, budget_minutes=minutes)
 
 
-def _random(folder: Path, minutes: float | None) -> Outcome[Any]:
+def _random(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     task = RandomTask(
         generators=("philox4_32_10", "threefry2_32_20"),
         distributions=("uniform",),
@@ -77,7 +80,7 @@ def _random(folder: Path, minutes: float | None) -> Outcome[Any]:
     return random_plan.tune_random(task, folder, device="OpenCL", budget_minutes=minutes)
 
 
-def _calibrate(folder: Path, minutes: float | None) -> Outcome[Any]:
+def _calibrate(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     """Nine runs a type, the fewest that can be fitted."""
     calibrate.CalibrationPlan.policy = QUICK
     calibrate.calibration_runs = lambda *what: calibration_runs(*what)[:9]  # type: ignore[attr-defined]
@@ -86,7 +89,7 @@ def _calibrate(folder: Path, minutes: float | None) -> Outcome[Any]:
     return calibrate.calibrate_stream_k(task, folder / "c.yaml", device="OpenCL", budget_minutes=minutes)
 
 
-def _sweep(folder: Path, minutes: float | None) -> Outcome[Any]:
+def _sweep(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     sweep.SweepPlan.policy = QUICK
     folder.mkdir(exist_ok=True)
     (folder / "list.csv").write_text("m,n,k,trans_b\n16,16,24,T\n48,32,24,T\n")
@@ -120,7 +123,7 @@ class Command:
     """How it is run into a folder; `results` counts what is decided there, and says whether the files say that more is
     to come (None: they hold nothing that is open). `total` is how many decisions the whole run makes."""
 
-    run: Callable[[Path, float | None], Outcome[Any]]
+    run: Callable[[Path, float | None], RunOutcome[Any]]
     results: Callable[[Path], tuple[int, bool | None]]
     total: int
     store: str = "."
@@ -167,7 +170,7 @@ class Stop:
                 raise KeyboardInterrupt
 
 
-def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str, how: str) -> Outcome[Any] | None:
+def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str, how: str) -> RunOutcome[Any] | None:
     """Run the command into the stop; what it came to, where its process lived."""
     command = COMMANDS[name]
     if how == "kill":
@@ -213,6 +216,41 @@ def test_a_stopped_run_has_written_what_it_decided_and_goes_on(
     assert rest.ledger.measured == len(after) - len(before), "nothing is measured twice"
     assert command.results(tmp_path) == (command.total, None if unfinished is None else False)
     assert rest.state is RunState.FINISHED
+
+
+def test_what_was_too_soon_to_write_is_written_when_the_run_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second decision follows the first at once, and writing may take next to nothing of the time."""
+    monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
+    monkeypatch.setitem(PASSAGE, "confirming", 3)
+    stopped(monkeypatch, "tune", tmp_path, "confirming", "Ctrl-C")
+    assert _logic(tmp_path) == (2, True)
+
+
+class DecidesThrice(run.RunPlan):
+    """Measures nothing, and counts how often its decisions are written."""
+
+    measures, written = False, 0
+
+    def __init__(self) -> None:
+        self.target, self.policy = fake_target(), QUICK
+
+    def carry_out(self, run_: run.Run) -> None:
+        for _ in range(3):
+            run_.decided()
+
+    def outputs(self, run_: run.Run) -> Iterator[Output]:
+        self.written += 1
+        yield Output(Path("count"), lambda path: path.write_text(f"{self.written}\n"))
+
+
+def test_writing_takes_its_share_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first decision is written; the others follow at once, and wait for the end."""
+    monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
+    assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 2
+    monkeypatch.setattr(run, "WRITING_SHARE", math.inf)
+    assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 4
 
 
 def test_where_nothing_is_decided_there_is_no_logic_and_a_sentence(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from tunesmith.records import Configuration, Estimate
 from tunesmith.search import (
     MOST_WHOLE,
     STRATEGIES,
-    Batch,
+    CandidateBatch,
     Candidates,
     Growing,
-    Mode,
+    MeasureMode,
     RaceThenConfirm,
     Search,
     Strategy,
@@ -55,8 +55,8 @@ def wider(candidates: Candidates, told: Told) -> Candidates:
     return replace(candidates, choices=choices({**VALUES, "tile": [*tiles, 2 * best.integer("tile")]}))
 
 
-def two_best(told: Told) -> list[Batch]:
-    return [Batch(tuple(sorted(told, key=seconds)[:2]), Mode.CONFIRMED)]
+def two_best(told: Told) -> list[CandidateBatch]:
+    return [CandidateBatch(tuple(sorted(told, key=seconds)[:2]), MeasureMode.CONFIRMED)]
 
 
 def seconds(config: Configuration) -> float:
@@ -78,9 +78,11 @@ def begin(name: str, candidates: Candidates = LEGAL, seed: int = 1) -> Search:
     return strategy.start(candidates, np.random.default_rng(seed))
 
 
-def carried(search: Search, most: int = 1000, fails: Callable[[Configuration], bool] = lambda c: False) -> list[Batch]:
+def carried(
+    search: Search, most: int = 1000, fails: Callable[[Configuration], bool] = lambda c: False
+) -> list[CandidateBatch]:
     """Everything that a search asks for, told the times of what does not fail."""
-    batches: list[Batch] = []
+    batches: list[CandidateBatch] = []
     while len(batches) < most and (batch := search.ask()):
         batches.append(batch)
         times = {config: Estimate(*[seconds(config)] * 3, 1) for config in batch.configurations if not fails(config)}
@@ -88,8 +90,8 @@ def carried(search: Search, most: int = 1000, fails: Callable[[Configuration], b
     return batches
 
 
-def screened(batches: Sequence[Batch]) -> list[Configuration]:
-    return [config for batch in batches if batch.mode is not Mode.CONFIRMED for config in batch.configurations]
+def screened(batches: Sequence[CandidateBatch]) -> list[Configuration]:
+    return [config for batch in batches if batch.mode is not MeasureMode.CONFIRMED for config in batch.configurations]
 
 
 @every_strategy
@@ -98,7 +100,7 @@ def test_nothing_is_asked_for_twice_in_a_mode_nor_anything_illegal_nor_more_than
     name: str, trials: int | None
 ) -> None:
     batches = carried(begin(name, replace(LEGAL, trials=trials)))
-    for mode in Mode:
+    for mode in MeasureMode:
         assert max(Counter(c for b in batches if b.mode is mode for c in b.configurations).values(), default=1) == 1
     assert all(legal(config) for config in screened(batches))
     assert all(batch.configurations for batch in batches)
@@ -128,10 +130,10 @@ def test_telling_the_same_again_repeats_the_search(name: str) -> None:
 
 
 @every_strategy
-@pytest.mark.parametrize("mode", [Mode.RACED, Mode.FULL])
-def test_batches_are_measured_as_the_candidates_say(name: str, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [MeasureMode.RACED, MeasureMode.FULL])
+def test_batches_are_measured_as_the_candidates_say(name: str, mode: MeasureMode) -> None:
     batches = carried(begin(name, replace(LEGAL, mode=mode)))
-    assert {batch.mode for batch in batches} - {Mode.CONFIRMED} == {mode}
+    assert {batch.mode for batch in batches} - {MeasureMode.CONFIRMED} == {mode}
 
 
 @every_strategy
@@ -250,8 +252,11 @@ def test_finalists_are_chosen_by_the_times_and_measured_side_by_side_at_the_end(
         *_, last = batches = carried(
             RaceThenConfirm(two_best, STRATEGIES[inner]).start(LEGAL, np.random.default_rng(0))
         )
-        assert [batch.mode for batch in batches].count(Mode.CONFIRMED) == 1
-        assert (last.mode, list(last.configurations)) == (Mode.CONFIRMED, sorted(screened(batches), key=seconds)[:2])
+        assert [batch.mode for batch in batches].count(MeasureMode.CONFIRMED) == 1
+        assert (last.mode, list(last.configurations)) == (
+            MeasureMode.CONFIRMED,
+            sorted(screened(batches), key=seconds)[:2],
+        )
 
 
 def test_how_many_are_measured_is_known_beforehand() -> None:

@@ -22,7 +22,7 @@ from tunesmith.records import Configuration, Outcome, UserError
 from tunesmith.report.tables import plan as report_plan
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.frame.record import Outcome as Done
+from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.store import RunState, Store
 from tuning_runs import FAKE, FAKE_STEPS, fake_file, rows
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from test_session import one_step, rounds, tune
+from tunesmith.bench import Drift, Policy
+from tunesmith.devices.fake import fake_target
 from tunesmith.session.frame import events
+from tunesmith.session.frame.drift import Anchor
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 from tunesmith.store import Store
 
 
@@ -45,3 +51,31 @@ def test_first_times_from_before_and_after_a_change_of_speed_are_taken_anew(
     step = next(e.result for e in told if isinstance(e, events.StepEnded) and "LoopUnroll" in e.result.name)
     assert {time.seconds for time in step.table.cells.values()} >= set(later.values()), "the new times decide"
     assert tune(text, tmp_path).ledger.measured == 0
+
+
+class WritesCautions(RunPlan):
+    """Measures nothing, and writes the cautions of the time."""
+
+    measures = False
+
+    def __init__(self) -> None:
+        self.target, self.policy = fake_target(), Policy()
+
+    def carry_out(self, run: Run) -> None:
+        run.decided()
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        yield Output(Path("cautions"), lambda path: path.write_text("; ".join(run.cautions())))
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(1.0, ""), (1.25, "the anchor drifted to 1.25 of its first time")])
+def test_an_alarm_of_the_last_visit_is_in_what_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ratio: float, told: str
+) -> None:
+    seen: list[Drift] = []
+    monkeypatch.setattr(Anchor, "visit", lambda anchor: seen.append(Drift(ratio, ratio > 1.05)))
+    monkeypatch.setattr(Anchor, "worst", property(lambda anchor: seen[-1] if seen else None))
+    carry_out(WritesCautions(), tmp_path)
+    assert seen, "the run ended with a visit"
+    assert (tmp_path / "cautions").read_text().startswith(told)
+    assert bool((tmp_path / "cautions").read_text()) == bool(told)

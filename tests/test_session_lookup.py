@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,10 +34,12 @@ class Answering:
 
     def __init__(self, *answers: Measurement) -> None:
         self.answers, self.asked = answers, list[tuple[Job, ...]]()
+        self.rivals: list[Mapping[Problem, float]] = []
 
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
         for race in batch.races:
             self.asked.append(race.jobs)
+            self.rivals.append(race.rivals)
             yield from ((job, answer) for job in race.jobs for answer in self.answers)
 
     def interleave(self, jobs: list[Job], until_clear: bool = False) -> list[Measurement]:
@@ -116,6 +119,15 @@ def test_of_a_step_only_what_is_missing_is_measured(store: Store) -> None:
     assert job.solution.configuration["LoopUnroll"] == 16
 
 
+def test_what_is_known_of_a_race_is_a_rival_of_what_is_not(store: Store) -> None:
+    """A race that goes on stops the slow ones as it would have done, by the upper end of the best interval."""
+    known = Measurement(Outcome.OK, samples=(1.0,), estimate=Estimate(1.0, 0.9, 1.2, 1))
+    committed(store, race=known)
+    run = measure(store, ran(2.0))
+    run.screen([[DEFAULT, DEFAULT | {"LoopUnroll": 16}]], [SIZE], racing=True)
+    assert run.bench.rivals == [{SIZE: 1.2}]  # type: ignore[attr-defined]
+
+
 def test_finalists_are_measured_together_once_and_together_again_in_other_company(store: Store) -> None:
     two = [DEFAULT, DEFAULT | {"LoopUnroll": 16}]
     three = [*two, DEFAULT | {"LoopUnroll": 32}]
@@ -124,3 +136,15 @@ def test_finalists_are_measured_together_once_and_together_again_in_other_compan
         table = run.confirm(finalists, [SIZE])
         assert [len(jobs) for jobs in run.bench.asked] == together  # type: ignore[attr-defined]
         assert len(table.paired) == len(finalists)
+
+
+def test_blocks_of_which_a_part_is_lost_are_measured_again_as_a_whole(store: Store) -> None:
+    """Samples of one block belong together: what is left of the first ones counts no more."""
+    two = [DEFAULT, DEFAULT | {"LoopUnroll": 16}]
+    measure(store, replace(ran(1.0), samples=(1.0, 1.0))).confirm(two, [SIZE])
+    with sqlite3.connect(store.path) as database:
+        lost = database.execute("DELETE FROM measurements WHERE id = (SELECT max(id) FROM measurements)")
+        assert lost.rowcount == 1
+    table = measure(store, replace(ran(2.0), samples=(2.0, 2.0))).confirm(two, [SIZE])
+    assert table.paired == {(config, SIZE): (2.0, 2.0) for config in two}
+    assert measure(store).confirm(two, [SIZE]).paired == table.paired, "so it is in the store"

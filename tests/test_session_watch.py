@@ -14,7 +14,7 @@ import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
 from tunesmith import session
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Row, write_logic
+from tunesmith.logic import Document, Logic, Named, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
 from tunesmith.session.frame import logic as frame_logic
@@ -74,7 +74,7 @@ def test_nothing_is_said_of_types_of_a_gpu_either(kind: ProblemType, tmp_path: P
 def test_a_size_with_leading_dimensions_is_launched_too(kind: ProblemType, apart: int, tmp_path: Path) -> None:
     """Beyond some distance between rows the library copies them, and launches with natural ones."""
     sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
-    row = Row(sizes, (apart,) * 4, 1, Estimate(1e-3, 1e-3, 1e-3, 7), math.prod(sizes) * 2e-6)
+    row = SizeRow(sizes, (apart,) * 4, 1, Estimate(1e-3, 1e-3, 1e-3, 7), math.prod(sizes) * 2e-6)
     named = (Named("S0", solution(kind)), Named("S1", solution(kind, VectorWidth=2)))
     assert list(watched(written(Document(ORIGIN, kind, named, (row,), 0), tmp_path))) == []
 

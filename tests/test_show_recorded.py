@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import show_recorded  # noqa: E402
+from random_ratios import Fill, Row, Theirs, csv_text, read_rows  # noqa: E402
 
 
 def test_the_pages_show_what_is_recorded(monkeypatch):
@@ -57,15 +59,35 @@ def test_a_record_takes_the_place_of_what_stood_between_its_marks(records):
 
 def test_fills_name_the_ordering_that_their_ratio_is_to(records):
     folder = records / "random_vs_curand"
-    write(folder, device="H200", date="2026-11-22", driver="580", curand=10410, summary=["no interval lies below 0.97"])
-    (folder / "rows.csv").write_text(
-        "generator,distribution,value_type,bytes,ours,ordering,over_curand\n"
-        "xorwow,uniform,float,16777216,4400.4,dynamic,1.025\nlfsr113,uniform,float,16777216,3000,,\n"
+    write(folder, device="H200", date="2026-11-22", driver="580", curand=10410)
+    (folder / "one_word.json").write_text(json.dumps({"date": "2026-11-23"}))
+    dynamic, default = (
+        Theirs(name, 4290.0, 1e-5, ratio, 1.0, 1.1) for name, ratio in (("dynamic", 1.025), ("default", 2.0))
     )
+    slow = replace(default, speed=2000.0)
+    first = [
+        row("xorwow", 4400.4, slow, dynamic),
+        row("lfsr113", 3000.0),
+        row("mtgp32", 1000.0, replace(slow, high=0.9)),
+    ]
+    (folder / "rows.csv").write_text(csv_text(first))
+    (folder / "one_word.csv").write_text(csv_text([row("mtgp32", 2100.0, slow)]))
     made = show_recorded.block("random_vs_curand")
     assert "| xorwow | 4400 (1.02 dynamic) | - |" in made
     assert "| lfsr113 | 3000 | - |" in made
+    assert "| mtgp32 | 2100 (2.00 default) | - |" in made, "what the second run measured anew"
+    assert "H200, 2026-11-22 (mtgp32: 2026-11-23)" in made
     assert "- no interval lies below 0.97" in made
+
+
+def row(generator: str, ours: float, *curand: Theirs) -> Row:
+    return Row(Fill(generator, "uniform", "float", 1 << 24), "256x512", ours, ours, 4600.0, 2e-5, curand)
+
+
+def test_rows_of_fills_come_back_from_their_table():
+    both = tuple(Theirs(name, 1000.0, 1e-5, 1.5, 1.25, 1.75) for name in ("default", "dynamic"))
+    rows = [row("xorwow", 3000.0, *both), row("lfsr113", 2000.0)]
+    assert read_rows(csv_text(rows)) == rows
 
 
 def test_both_runs_of_both_sides_are_shown(records):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Document, Named, Origin, Row
+from tunesmith.logic import Document, Named, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution
 
@@ -26,7 +26,7 @@ WINNERS = {(16, 16, 16): 0, (32, 32, 32): 0, (512, 512, 512): 1}
 
 
 def rows():
-    return tuple(Row(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0) for size, winner in WINNERS.items())
+    return tuple(SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0) for size, winner in WINNERS.items())
 
 
 def document(fallback: int = 0) -> Document:

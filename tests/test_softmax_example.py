@@ -14,7 +14,7 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from opencl_runner import opencl_device, programs
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._traces import Wrong
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
@@ -55,7 +55,7 @@ def wrong(problem_type: ProblemType, values: dict[str, int], sizes: tuple[int, i
     device, operation, kernel = opencl_device(), OPERATIONS["Custom"], CustomKernel()
     problem, chosen = Problem(problem_type, sizes), config(problem_type, values)
     inputs = operation.inputs(problem, np.random.default_rng(7))
-    case = Case(operation.operands(problem), inputs, operation.reference(problem, inputs))
+    case = VerificationCase(operation.operands(problem), inputs, operation.reference(problem, inputs))
     loaded = programs(kernel, chosen, problem_type, device.target)
     return verify(device, loaded, kernel.plan(chosen, problem, device.target), case)
 

@@ -28,7 +28,7 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.store import Entry, RunEnd, RunStart, RunState, StepRecord, Store, Winner
+from tunesmith.store import RunEnd, RunStart, RunState, StepRecord, Store, StoreEntry, Winner
 from unprivileged import unwritable
 
 GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
@@ -49,11 +49,11 @@ def entry(
     measurement: Measurement | None = None,
     size: int = 64,
     tile: int = 8,
-) -> Entry:
+) -> StoreEntry:
     solution = Solution(GEMM, "tiled", Configuration({"Tile": tile}))
     problem = Problem(GEMM, (size, size, 1, size))
     ran = measurement or Measurement(Outcome.OK, samples=(1.0,), estimate=Estimate(1.0, 0.9, 1.1, 1))
-    return Entry(key, round, f"identity {tile}", solution, problem, TARGET, "compiler 1", ran)
+    return StoreEntry(key, round, f"identity {tile}", solution, problem, TARGET, "compiler 1", ran)
 
 
 def timed(seconds: float) -> Measurement:

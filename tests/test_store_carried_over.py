@@ -9,7 +9,7 @@ import pytest
 
 from test_store import TARGET, found, timed
 from tunesmith.records import Configuration, Cost, Measurement, Problem, ProblemType, Solution
-from tunesmith.store import Entry, Renewed, Store, confirm_round, measurement_key
+from tunesmith.store import Renewed, Store, StoreEntry, confirm_round, measurement_key
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def today(problem: Problem) -> Problem:
     )
 
 
-def of_custom(problem: Problem, round_: str, measurement: Measurement) -> Entry:
+def of_custom(problem: Problem, round_: str, measurement: Measurement) -> StoreEntry:
     parts = {"target": TARGET, "toolchain": "compiler 1", "identity": "identity 8"}
     key = measurement_key(**parts, plan_digest="p", problem=problem, policy="quick")  # type: ignore[arg-type]
     solution = Solution(problem.type, "Custom", Configuration({"Tile": 8}))
-    return Entry(key, round_, parts["identity"], solution, problem, TARGET, "compiler 1", measurement)  # type: ignore[arg-type]
+    return StoreEntry(key, round_, parts["identity"], solution, problem, TARGET, "compiler 1", measurement)  # type: ignore[arg-type]
 
 
-def renewal(entries: list[Entry]) -> dict[str, Renewed]:
+def renewal(entries: list[StoreEntry]) -> dict[str, Renewed]:
     new = [of_custom(today(entry.problem), "", entry.measurement) for entry in entries]
     return {old.key: Renewed(made.key, made.solution, made.problem) for old, made in zip(entries, new, strict=True)}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, Target
-from tunesmith.store import Entry, Store
+from tunesmith.store import Store, StoreEntry
 
 GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
 TARGET = Target(
@@ -22,10 +22,12 @@ TARGET = Target(
 )
 
 
-def entry(key: str, seconds: float) -> Entry:
+def entry(key: str, seconds: float) -> StoreEntry:
     solution = Solution(GEMM, "tiled", Configuration({"Tile": 8}))
     measurement = Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1))
-    return Entry(key, "screen", "identity", solution, Problem(GEMM, (8, 8, 1, 8)), TARGET, "compiler 1", measurement)
+    return StoreEntry(
+        key, "screen", "identity", solution, Problem(GEMM, (8, 8, 1, 8)), TARGET, "compiler 1", measurement
+    )
 
 
 def _writer(path: Path, mark: float, start, told) -> None:  # type: ignore[no-untyped-def]

@@ -10,7 +10,7 @@ import pytest
 
 from stream_k_fakes import calibration, runs_on
 from tunesmith.models._stream_k_costs import COSTS
-from tunesmith.models.stream_k import Calibrated, Calibration, Room, Tile, Work, merged
+from tunesmith.models.stream_k import Calibrated, MacroTile, Room, StreamKCalibration, Work, merged
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.records import UserError
 
@@ -70,7 +70,7 @@ def test_an_adjustment_counts_and_stays_over_refits(written):
     (read_again,) = read(path)
     assert read_again.adjusted == {"peer": pytest.approx(5e-6)}
     assert read_again.costs[list(COSTS).index("peer")].fitted == pytest.approx(one.costs[6].fitted, rel=1e-5)
-    fresh = Calibration.of(one.subject, one.origin, runs_on(ROOM, noise=0.05), np.random.default_rng(1))
+    fresh = StreamKCalibration.of(one.subject, one.origin, runs_on(ROOM, noise=0.05), np.random.default_rng(1))
     (kept,) = merged([read_again], [fresh])
     assert kept.adjusted == {"peer": pytest.approx(5e-6)}
     assert kept.costs[6].fitted == fresh.costs[6].fitted
@@ -95,7 +95,7 @@ def test_a_newer_calibration_takes_the_place_of_its_subjects_alone():
     one, other = calibration(ROOM), calibration(Room(64))
     newer = replace(one, scatter=0.5)
     assert [c.scatter for c in merged([one, other], [newer])] == [0.5, other.scatter]
-    elsewhere = replace(one, subject=replace(one.subject, tile=Tile(64, 64, 64)))
+    elsewhere = replace(one, subject=replace(one.subject, tile=MacroTile(64, 64, 64)))
     assert len(merged([one], [elsewhere])) == 2
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stream_k_fakes import COSTLY, H200, MI300X, calibration, rooms, runs_on, works
 from stream_k_tables import loads, peers
-from tunesmith.kernels.gemm.stream_k import Schedule
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 from tunesmith.models._stream_k_costs import (
     APART,
     AS_GOOD,
@@ -28,11 +28,11 @@ from tunesmith.models._stream_k_costs import (
 from tunesmith.models._stream_k_fit import fit
 from tunesmith.models.stream_k import (
     Calibrated,
-    Choice,
-    Mode,
+    MacroTile,
     Room,
-    Run,
-    Tile,
+    SharingMode,
+    StreamKChoice,
+    StreamKRun,
     Work,
     calibration_runs,
 )
@@ -43,8 +43,8 @@ from tunesmith.models.stream_k import (
 def test_what_costs_are_multiplied_by_is_counted_from_the_schedule(work, room, part, grid):
     """Iterations exactly; tiles begun and peers exactly or one too many, where shares run across tiles."""
     streamed = round(part * work.tiles)
-    schedule = Schedule(work.tiles, work.iterations, grid, streamed)
-    found = counts(work, Choice(grid, streamed), room)
+    schedule = StreamKSchedule(work.tiles, work.iterations, grid, streamed)
+    found = counts(work, StreamKChoice(grid, streamed), room)
     assert found[list(COSTS).index("iteration")] == loads(schedule).iterations.max()
     assert 0 <= found[TILE] + 1 - loads(schedule).segments.max() <= 1
     assert 0 <= found[PEER] + 1 - peers(schedule).max() <= 1
@@ -74,10 +74,10 @@ def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
     second one. Whole tiles are launched with a work-group each."""
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     choice, seconds = scan.best(work)
-    whole = Choice.whole_tiles(work, room)
+    whole = StreamKChoice.whole_tiles(work, room)
     grids = [grid for grid in range(1, room.groups + 1) if work.tiles % grid]  # else shares are whole tiles, on fewer
     every = [whole, *(one for full in range(5) for grid in grids for one in choices_on(work, grid, full))]
-    every += [Choice.split_k(work, room, parts) for parts in SPLITS if parts <= work.iterations]
+    every += [StreamKChoice.split_k(work, room, parts) for parts in SPLITS if parts <= work.iterations]
     least = min(scan.seconds(work, one) for one in every)
     assert least * (1 - 1e-9) <= seconds <= least * (1 + AS_GOOD)
     assert scan.seconds(work, choice) == pytest.approx(seconds)
@@ -86,10 +86,10 @@ def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
 @pytest.mark.parametrize(
     ("work", "mode"),
     [
-        (Work(264, 64, 64), Mode.DATA_PARALLEL),
-        (Work(140, 256, 64), Mode.STREAM_K),
-        (Work(8, 1024, 64), Mode.STREAM_K),
-        (Work(132, 2, 64), Mode.DATA_PARALLEL),
+        (Work(264, 64, 64), SharingMode.DATA_PARALLEL),
+        (Work(140, 256, 64), SharingMode.STREAM_K),
+        (Work(8, 1024, 64), SharingMode.STREAM_K),
+        (Work(132, 2, 64), SharingMode.DATA_PARALLEL),
     ],
 )
 def test_each_mode_wins_where_it_should(work, mode):
@@ -110,29 +110,37 @@ CACHED = Room(132, 1, (1920, 3840))
 @pytest.mark.parametrize(
     ("work", "choice", "waits"),
     [
-        (Work(132, 4096, 64), Choice(132), 0),  # side by side, 11 in a column share what 12 in a row share
-        (Work(132, 4096, 64, down=1), Choice(132), 0.05),  # all have A's piece in common, nobody one of B
-        (Work(132, 4096, 64, down=132), Choice(132), 0.52),  # and the other way round: A's piece is twice B's
-        (Work(132, 4, 64, down=132), Choice(132), 0.52),  # which is fetched once, however small
-        (Work(264, 4096, 64), Choice(132, streamed=264), 0),  # two whole tiles each
-        (Work(66, 4096, 64), Choice(132, streamed=66), 0),  # halves of tiles: two places of K
-        (Work(144, 4096, 64), Choice(132, streamed=144), 1),  # a share ends anywhere
-        (Work(144, 4096, 64), Choice(66, streamed=144), 0.29),  # and half of the work-groups fetch half as much
-        (Work(144, 32, 64), Choice(132, streamed=144), 0),  # of operands that the cache holds
-        (Work(144, 512, 64), Choice(132, streamed=144), 1),
-        (Work(144, 64, 64), Choice(132, streamed=144), 0.25),  # 0.6 of the cache are a column's: some of it is lost
-        (Work(276, 4096, 64), Choice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
-        (Work(66, 4096, 64), Choice(132, splits=2), 0),  # one turn
-        (Work(264, 4096, 64), Choice(132, splits=4), 0.58),  # eight turns: of 33 keep eight in step, in a column
-        (Work(264, 4096, 64, block=2), Choice(132, splits=4), 0.17),  # two columns of four
-        (Work(264, 4096, 64, block=4), Choice(132, splits=4), 0.05),  # and four of two
-        (Work(132, 4096, 64, down=1, block=4), Choice(132), 0.05),  # one row of blocks is one row of tiles
-        (Work(264, 4096, 64, batch=22, down=12, block=4), Choice(132, splits=4), 0.58),  # a column for each matrix
+        (Work(132, 4096, 64), StreamKChoice(132), 0),  # side by side, 11 in a column share what 12 in a row share
+        (Work(132, 4096, 64, down=1), StreamKChoice(132), 0.05),  # all have A's piece in common, nobody one of B
+        (Work(132, 4096, 64, down=132), StreamKChoice(132), 0.52),  # and the other way round: A's piece is twice B's
+        (Work(132, 4, 64, down=132), StreamKChoice(132), 0.52),  # which is fetched once, however small
+        (Work(264, 4096, 64), StreamKChoice(132, streamed=264), 0),  # two whole tiles each
+        (Work(66, 4096, 64), StreamKChoice(132, streamed=66), 0),  # halves of tiles: two places of K
+        (Work(144, 4096, 64), StreamKChoice(132, streamed=144), 1),  # a share ends anywhere
+        (Work(144, 4096, 64), StreamKChoice(66, streamed=144), 0.29),  # and half of the work-groups fetch half as much
+        (Work(144, 32, 64), StreamKChoice(132, streamed=144), 0),  # of operands that the cache holds
+        (Work(144, 512, 64), StreamKChoice(132, streamed=144), 1),
+        (
+            Work(144, 64, 64),
+            StreamKChoice(132, streamed=144),
+            0.25,
+        ),  # 0.6 of the cache are a column's: some of it is lost
+        (Work(276, 4096, 64), StreamKChoice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
+        (Work(66, 4096, 64), StreamKChoice(132, splits=2), 0),  # one turn
+        (Work(264, 4096, 64), StreamKChoice(132, splits=4), 0.58),  # eight turns: of 33 keep eight in step, in a column
+        (Work(264, 4096, 64, block=2), StreamKChoice(132, splits=4), 0.17),  # two columns of four
+        (Work(264, 4096, 64, block=4), StreamKChoice(132, splits=4), 0.05),  # and four of two
+        (Work(132, 4096, 64, down=1, block=4), StreamKChoice(132), 0.05),  # one row of blocks is one row of tiles
+        (
+            Work(264, 4096, 64, batch=22, down=12, block=4),
+            StreamKChoice(132, splits=4),
+            0.58,
+        ),  # a column for each matrix
     ],
 )
 def test_who_finds_nothing_in_the_cache_waits_for_memory(work, choice, waits):
     """Of the iterations of the work-group that has most."""
-    schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
+    schedule = StreamKSchedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
     found = Scan(only("misaligned"), CACHED).seconds(work, choice)
     assert found == pytest.approx(waits * schedule.busiest, abs=0.01 * schedule.busiest)
 
@@ -140,30 +148,34 @@ def test_who_finds_nothing_in_the_cache_waits_for_memory(work, choice, waits):
 @pytest.mark.parametrize(
     ("work", "choice", "apart"),
     [
-        (Work(264, 4096, 64), Choice(132, splits=4), 1),
-        (Work(33, 4096, 64), Choice(132, splits=4), 0),  # one turn
-        (Work(264, 16, 64), Choice(132, splits=4), 0),  # of operands that the cache holds
-        (Work(264, 32, 64), Choice(132, splits=4), 0.12),  # of which it holds most, so that nobody waits for memory
-        (Work(264, 4096, 64), Choice(132), 0),
-        (Work(144, 4096, 64), Choice(132, streamed=144), 0),
+        (Work(264, 4096, 64), StreamKChoice(132, splits=4), 1),
+        (Work(33, 4096, 64), StreamKChoice(132, splits=4), 0),  # one turn
+        (Work(264, 16, 64), StreamKChoice(132, splits=4), 0),  # of operands that the cache holds
+        (
+            Work(264, 32, 64),
+            StreamKChoice(132, splits=4),
+            0.12,
+        ),  # of which it holds most, so that nobody waits for memory
+        (Work(264, 4096, 64), StreamKChoice(132), 0),
+        (Work(144, 4096, 64), StreamKChoice(132, streamed=144), 0),
     ],
 )
 def test_parts_of_k_lose_step_in_several_turns(work, choice, apart):
     scan = Scan(only("apart"), CACHED)
-    schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
+    schedule = StreamKSchedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
     assert scan.seconds(work, choice) == pytest.approx(apart * schedule.busiest, abs=0.005 * schedule.busiest)
-    assert scan.splits(work)[SPLITS.index(4)][1] == scan.seconds(work, Choice.split_k(work, CACHED, 4))
+    assert scan.splits(work)[SPLITS.index(4)][1] == scan.seconds(work, StreamKChoice.split_k(work, CACHED, 4))
 
 
 def test_split_k_collects_in_every_turn():
     """264 tiles in 4 parts on 132 work-groups are 8 turns, in each of which somebody waits for three others."""
-    assert Scan(only("peer"), H200).seconds(Work(264, 64, 64), Choice(132, splits=4)) == 8 * 3
-    assert Scan(only("partial"), H200).seconds(Work(264, 64, 64), Choice(132, splits=4)) == 8
+    assert Scan(only("peer"), H200).seconds(Work(264, 64, 64), StreamKChoice(132, splits=4)) == 8 * 3
+    assert Scan(only("partial"), H200).seconds(Work(264, 64, 64), StreamKChoice(132, splits=4)) == 8
 
 
 def test_equals_go_to_what_splits_less():
     """All costs but iterations are nothing: 132 tiles on 132 work-groups are equally fast however they are cut."""
-    assert Scan(only("iteration"), H200).best(Work(132, 16, 64))[0] == Choice(132)
+    assert Scan(only("iteration"), H200).best(Work(132, 16, 64))[0] == StreamKChoice(132)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +204,7 @@ def test_no_candidate_is_faster_than_what_is_chosen(work, room, seed):
 def test_a_fit_finds_the_costs_that_made_the_runs(room):
     """1 % of noise, and one run that somebody disturbed."""
     runs = runs_on(room, noise=0.01)
-    runs[5] = Run(runs[5].work, runs[5].choice, 3 * runs[5].seconds)
+    runs[5] = StreamKRun(runs[5].work, runs[5].choice, 3 * runs[5].seconds)
     costs, _, scatter = fit(runs, room, np.random.default_rng(0))
     fitted, low, high = np.array([(cost.fitted, cost.low, cost.high) for cost in costs]).T
     features = np.array([counts(run.work, run.choice, room) for run in runs])
@@ -207,16 +219,18 @@ def test_a_fit_finds_the_costs_that_made_the_runs(room):
 
 @pytest.mark.parametrize("room", [H200, Room(132, 2), MI300X], ids=str)
 def test_about_forty_runs_of_whole_tiles(room):
-    runs = calibration_runs(room, Tile(128, 128, 64, block=4), SPLITS)
+    runs = calibration_runs(room, MacroTile(128, 128, 64, block=4), SPLITS)
     assert {work.block for work, _ in runs} == {4}
     assert 30 <= len(runs) <= 45
     assert len(set(runs)) == len(runs)
     assert max(choice.grid for _, choice in runs) <= room.groups
-    assert max(work.k for work, _ in calibration_runs(room, Tile(64, 64, 8), SPLITS)) == max(work.k for work, _ in runs)
+    assert max(work.k for work, _ in calibration_runs(room, MacroTile(64, 64, 8), SPLITS)) == max(
+        work.k for work, _ in runs
+    )
 
 
 def test_what_split_k_costs_is_measured_where_there_is_split_k():
-    tile = Tile(256, 128, 64)
+    tile = MacroTile(256, 128, 64)
     for occupancy in (1, 2, 8):
         room = replace(CACHED, occupancy=occupancy)
         without, runs = calibration_runs(room, tile, ()), calibration_runs(room, tile, SPLITS)
@@ -228,7 +242,7 @@ def test_what_split_k_costs_is_measured_where_there_is_split_k():
 
 def test_costs_are_not_negative_whatever_the_runs_say():
     random = np.random.default_rng(3)
-    runs = [Run(run.work, run.choice, float(random.uniform(1e-6, 1e-3))) for run in runs_on(H200)]
+    runs = [StreamKRun(run.work, run.choice, float(random.uniform(1e-6, 1e-3))) for run in runs_on(H200)]
     costs, *_ = fit(runs, H200, random, resamples=10)
     assert all(0 <= cost.low <= cost.fitted <= cost.high for cost in costs)
 
@@ -241,7 +255,7 @@ def test_too_few_runs_are_no_fit():
 def test_an_interval_holds_what_it_says():
     """Of new runs, about 95 %."""
     model, random = Calibrated(calibration(H200, noise=0.02)), np.random.default_rng(7)
-    inside, planned = 0, calibration_runs(H200, Tile(128, 128, 32), SPLITS)
+    inside, planned = 0, calibration_runs(H200, MacroTile(128, 128, 32), SPLITS)
     for work, choice in planned:
         seconds, (low, high) = model.expect(work, choice)
         took = float(counts(work, choice, H200) @ COSTLY) * (1 + 0.02 * random.standard_normal())

@@ -10,7 +10,7 @@ import pytest
 from opencl_runner import opencl_device, run, verify
 from test_gemm_parameters import GPU
 from tunesmith.kernels import KERNELS
-from tunesmith.kernels.gemm.stream_k import Schedule
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, Solution
 
@@ -164,7 +164,7 @@ def test_the_launches_follow_the_schedule(family, values):
     problem = Problem(NT, (100, 50, 2, 64))
     tile0, tile1 = family.derived(configured(family, values))["MacroTile"]
     tiles = -(-100 // tile0) * -(-50 // tile1) * 2
-    schedule = Schedule.two_tile(tiles, 16, 11, 1)
+    schedule = StreamKSchedule.two_tile(tiles, 16, 11, 1)
     plan = family.plan(configured(family, values, StreamKGrid=11, StreamKFullTiles=1), problem, GPU)
     multiply, add = plan.steps
     assert (multiply.entry, add.entry) == ("gemm", "sum_of_shares")

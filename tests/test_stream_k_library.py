@@ -18,8 +18,8 @@ from stream_k_fakes import calibration
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library, load
 from tunesmith.library.launch._stream_k import StreamK
-from tunesmith.logic import Choice, Document, Logic, Named, Origin, Row, Rule
-from tunesmith.models.stream_k import Calibrated, Portable, Room, Subject, Tile, data_type_of
+from tunesmith.logic import Choice, Document, Logic, Named, Origin, Rule, SizeRow
+from tunesmith.models.stream_k import Calibrated, MacroTile, Portable, Room, Subject, data_type_of
 from tunesmith.models.stream_k_file import calibration_files, dump
 from tunesmith.models.stream_k_launch import CALIBRATION, Deciding
 from tunesmith.problems.gemm import gemm_type
@@ -29,7 +29,7 @@ from tunesmith.store import FILE_NAME, Store
 
 FAMILY = KERNELS["RegisterGemm"]
 SMALL = {"WorkGroup": (2, 2, 1), "ThreadTile": (8, 3), "VectorWidth": 4, "LoopUnroll": 4}
-TILE = Tile(16, 6, 4)
+TILE = MacroTile(16, 6, 4)
 TYPE = gemm_type("s", transpose_b=False)
 MEASURED = (32, 12, 16)
 SIZES = (37, 29, 61)
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 def opened(folder: Path, told: list, **tuned) -> Library:
     """A library whose only solution is tuned so, and won at the measured size."""
     solution = Solution(TYPE, FAMILY.name, FAMILY.space(TYPE).defaults | SMALL | tuned)
-    row = Row(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
+    row = SizeRow(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
     device = opencl_device()
     origin = Origin.of(device.target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
     made = Logic(Document(origin, TYPE, (Named("S0", solution),), (row,), 0))
@@ -317,7 +317,7 @@ def test_of_several_occupancies_the_largest_is_asked():
     from tunesmith.models.stream_k import Calibrations
 
     rooms = [Room(TARGET.compute_units), Room(TARGET.compute_units, 3), Room(TARGET.compute_units, 2), Room(1, 9)]
-    subjects = [Subject.of(TARGET, "SomeGemm", "s", Tile(64, 64, 8), one) for one in rooms]
+    subjects = [Subject.of(TARGET, "SomeGemm", "s", MacroTile(64, 64, 8), one) for one in rooms]
     known = Calibrations(calibration(one.room, one) for one in subjects)
     assert known.widest(subjects[0]).room == Room(TARGET.compute_units, 3)
     assert known.widest(replace(subjects[0], data_type="d")).room == Room(TARGET.compute_units)

@@ -13,29 +13,29 @@ from hypothesis import strategies as st
 from stream_k_fakes import H200, MI300X, calibration, rooms, works
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import family_for
-from tunesmith.kernels.gemm.stream_k import Schedule
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 from tunesmith.models import _stream_k_tensile as tensile
 from tunesmith.models._stream_k_costs import COSTS, SPLITS, Scan
 from tunesmith.models.stream_k import (
     Calibrated,
-    Calibration,
     Calibrations,
-    Choice,
-    Decision,
-    Mode,
+    MacroTile,
     Portable,
     Predictor,
     Published,
     Room,
+    SharingMode,
+    StreamKCalibration,
+    StreamKChoice,
+    StreamKDecision,
     Subject,
-    Tile,
     Work,
 )
 from tunesmith.models.stream_k_launch import tile_of
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Solution
 
-BIG = Tile(256, 256, 64)
+BIG = MacroTile(256, 256, 64)
 
 
 # --- Tensile's ------------------------------------------------------------------------------------------------------
@@ -89,19 +89,19 @@ def test_published_curve(k, largest):
 
 def test_without_a_remainder_nothing_is_streamed():
     assert tensile.full_tiles(0, 128, 304) == 0
-    assert Published(MI300X).choose(Work(608, 64, 64)).mode is Mode.DATA_PARALLEL
+    assert Published(MI300X).choose(Work(608, 64, 64)).mode is SharingMode.DATA_PARALLEL
 
 
 def test_the_gate_lets_only_the_curves_chip_pass_unless_lifted():
     few = Work(1001, 16, 64)
-    assert Published(Room(100)).choose(few) == Choice(100, 1)
-    assert Published(Room(100), gated=False).choose(few) == Choice(100, 101)
-    assert Published(MI300X).choose(Work(305, 16, 64)) == Choice(304, 305)
+    assert Published(Room(100)).choose(few) == StreamKChoice(100, 1)
+    assert Published(Room(100), gated=False).choose(few) == StreamKChoice(100, 101)
+    assert Published(MI300X).choose(Work(305, 16, 64)) == StreamKChoice(304, 305)
 
 
 def test_k_is_rounded_up_to_whole_iterations_before_the_curve_is_asked():
     """K = 500 counts as 512, where a remainder of 303 is still too few and below which all are."""
-    work = Tile(256, 256, 64).work(256 * (304 + 303), 256, 1, 500)
+    work = MacroTile(256, 256, 64).work(256 * (304 + 303), 256, 1, 500)
     assert work.k == 512
     assert Published(MI300X).choose(work).streamed == 304 + 303
 
@@ -119,17 +119,17 @@ def test_the_analytical_grid_looks_at_every_grid():
 @pytest.mark.parametrize(
     ("work", "choice"),
     [
-        (Work(1000, 64, 64), Choice(100)),
-        (Work(1001, 64, 64), Choice(100, 101)),  # 0.64 iterations for each: a full wave goes along
-        (Work(130, 64, 64), Choice(100, 30)),  # 19 iterations for each
-        (Work(101, 300, 64), Choice(100, 1)),  # three for each
-        (Work(101, 299, 64), Choice(100, 101)),
-        (Work(101, 5, 64), Choice(100)),  # a wave saved is not worth a split
-        (Work(9901, 640, 64), Choice(100)),  # the last of 100 waves is 1 %
-        (Work(60, 11, 64), Choice(60)),  # two halves would save less than they cost
-        (Work(50, 12, 64), Choice(100, 50)),  # from 12 iterations on, two halves pay
-        (Work(1, 1024, 64), Choice(16, 1)),  # about sqrt(1024 / 4.457)
-        (Work(1, 4, 64), Choice(1)),
+        (Work(1000, 64, 64), StreamKChoice(100)),
+        (Work(1001, 64, 64), StreamKChoice(100, 101)),  # 0.64 iterations for each: a full wave goes along
+        (Work(130, 64, 64), StreamKChoice(100, 30)),  # 19 iterations for each
+        (Work(101, 300, 64), StreamKChoice(100, 1)),  # three for each
+        (Work(101, 299, 64), StreamKChoice(100, 101)),
+        (Work(101, 5, 64), StreamKChoice(100)),  # a wave saved is not worth a split
+        (Work(9901, 640, 64), StreamKChoice(100)),  # the last of 100 waves is 1 %
+        (Work(60, 11, 64), StreamKChoice(60)),  # two halves would save less than they cost
+        (Work(50, 12, 64), StreamKChoice(100, 50)),  # from 12 iterations on, two halves pay
+        (Work(1, 1024, 64), StreamKChoice(16, 1)),  # about sqrt(1024 / 4.457)
+        (Work(1, 4, 64), StreamKChoice(1)),
     ],
 )
 def test_rules_of_thumb(work, choice):
@@ -152,34 +152,38 @@ def test_a_share_by_the_rules_has_three_iterations_or_the_tile_is_whole(work, ro
 @given(work=works, room=rooms, seed=st.integers(0, 20))
 def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
-    decision = Decision(work, scan.best(work)[0], "any")
+    decision = StreamKDecision(work, scan.best(work)[0], "any")
     schedule, parameters = decision.schedule, decision.parameters
     assert (schedule.tiles, schedule.iterations) == (work.tiles, work.iterations)
     match decision.mode:
-        case Mode.STREAM_K:
-            again = Schedule.two_tile(
+        case SharingMode.STREAM_K:
+            again = StreamKSchedule.two_tile(
                 work.tiles, work.iterations, parameters.integer("StreamKGrid"), parameters.integer("StreamKFullTiles")
             )
             assert again == schedule
             assert parameters["GlobalSplitU"] == 1
-        case Mode.SPLIT_K:
+        case SharingMode.SPLIT_K:
             assert parameters["GlobalSplitU"] == schedule.splits > 1
             assert parameters["StreamKGrid"] == 0
-        case Mode.DATA_PARALLEL:
+        case SharingMode.DATA_PARALLEL:
             assert set(parameters.values()) == {0, 1}
 
 
 def test_what_is_chosen_is_the_fastest_of_each_kind():
     model, work = Calibrated(calibration(H200)), Work(140, 256, 64)
     considered = list(model.considered(work))
-    assert [one.mode for one in considered] == [Mode.DATA_PARALLEL, *[Mode.STREAM_K] * 2, *[Mode.SPLIT_K] * len(SPLITS)]
-    assert considered[0] == Choice(132)
+    assert [one.mode for one in considered] == [
+        SharingMode.DATA_PARALLEL,
+        *[SharingMode.STREAM_K] * 2,
+        *[SharingMode.SPLIT_K] * len(SPLITS),
+    ]
+    assert considered[0] == StreamKChoice(132)
     assert [one.streamed // one.grid for one in considered[1:3]] == [0, 1]
     assert model.choose(work) == min(considered, key=lambda one: model.expect(work, one)[0])
 
 
 def test_batch_counts_as_tiles():
-    predictor = Predictor(Tile(128, 128, 64), Calibrated(calibration(H200)))
+    predictor = Predictor(MacroTile(128, 128, 64), Calibrated(calibration(H200)))
     batched, wide = predictor.decide(512, 512, 9, 4096), predictor.decide(512, 9 * 512, 1, 4096)
     assert batched.work.tiles == wide.work.tiles == 144
     assert batched.choice == wide.choice
@@ -201,7 +205,7 @@ def test_empty_products_are_decided_too(model, sizes):
 
 def test_without_a_calibration_the_rules_of_thumb_hold_and_that_is_said_once():
     said = []
-    target, tile, room = fake_target(), Tile(64, 64, 16), Room(8)
+    target, tile, room = fake_target(), MacroTile(64, 64, 16), Room(8)
     known = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room))
     calibrations = Calibrations([known], said.append)
     assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "s", tile, room), target.driver), Calibrated)
@@ -214,8 +218,8 @@ def test_without_a_calibration_the_rules_of_thumb_hold_and_that_is_said_once():
 
 def test_another_driver_is_said():
     said = []
-    target, tile, room = fake_target(), Tile(64, 64, 16), Room(8)
-    known: Calibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
+    target, tile, room = fake_target(), MacroTile(64, 64, 16), Room(8)
+    known: StreamKCalibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
     assert isinstance(Calibrations([known], said.append).model(known.subject, target.driver), Calibrated)
     assert "driver 0.9, this is 1.0" in said[0]
 

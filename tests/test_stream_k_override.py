@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Predictor, Published, Room, Tile, Work
-from tunesmith.models.stream_k_override import VARIABLES, Override
+from tunesmith.models.stream_k import (
+    Calibrated,
+    MacroTile,
+    Portable,
+    Predictor,
+    Published,
+    Room,
+    SharingMode,
+    StreamKChoice,
+    Work,
+)
+from tunesmith.models.stream_k_override import VARIABLES, StreamKOverride
 from tunesmith.records import UserError
 
 UNITS = 304
@@ -15,7 +25,7 @@ BIG, FEW = Work(1024, 8, 64), Work(16, 16, 64)
 
 def grid(work=BIG, **variables):
     environment = {f"TUNESMITH_STREAMK_{name}": str(value) for name, value in variables.items()}
-    return Override.of(environment).grid(work, UNITS)
+    return StreamKOverride.of(environment).grid(work, UNITS)
 
 
 # --- the grid -------------------------------------------------------------------------------------------------------
@@ -23,7 +33,7 @@ def grid(work=BIG, **variables):
 
 def test_nothing_set_leaves_everything_to_the_prediction():
     for environment in ({}, {"TUNESMITH_STREAMK_FULL_TILES": "-1"}, {"TENSILE_STREAMK_FIXED_GRID": " "}):
-        override = Override.of(environment)
+        override = StreamKOverride.of(environment)
         assert override.grid(BIG, UNITS) is None
         assert override.full_tiles is None
         assert override.used == ()
@@ -73,11 +83,11 @@ def test_one_that_says_nothing_gives_way():
 @pytest.mark.parametrize("name", VARIABLES)
 def test_tensiles_names_work_and_ours_win(name):
     theirs, ours = f"TENSILE_STREAMK_{name}", f"TUNESMITH_STREAMK_{name}"
-    assert Override.of({theirs: "2"}).named == {name: theirs}
-    assert Override.of({theirs: "2", ours: "3"}).named == {name: ours}
-    assert Override.of({theirs: "2", ours: str(VARIABLES[name].unset[0])}).named == {}
-    assert Override.of({theirs: "nonsense", ours: "3"}).named == {name: ours}
-    assert Override.of({theirs: "3", ours: ""}).named == {name: theirs}
+    assert StreamKOverride.of({theirs: "2"}).named == {name: theirs}
+    assert StreamKOverride.of({theirs: "2", ours: "3"}).named == {name: ours}
+    assert StreamKOverride.of({theirs: "2", ours: str(VARIABLES[name].unset[0])}).named == {}
+    assert StreamKOverride.of({theirs: "nonsense", ours: "3"}).named == {name: ours}
+    assert StreamKOverride.of({theirs: "3", ours: ""}).named == {name: theirs}
 
 
 def test_what_is_used_is_named_as_it_was_spelled():
@@ -86,7 +96,7 @@ def test_what_is_used_is_named_as_it_was_spelled():
         "TUNESMITH_STREAMK_MAX_CUS": "64",
         "TENSILE_STREAMK_GRID_MULTIPLIER": "2",
     }
-    assert Override.of(environment).used == ("TENSILE_STREAMK_FULL_TILES", "TUNESMITH_STREAMK_MAX_CUS")
+    assert StreamKOverride.of(environment).used == ("TENSILE_STREAMK_FULL_TILES", "TUNESMITH_STREAMK_MAX_CUS")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +120,7 @@ def test_what_is_used_is_named_as_it_was_spelled():
 def test_a_value_that_means_nothing_is_an_error_with_its_name(prefix, name, value):
     variable = f"{prefix}_STREAMK_{name}"
     with pytest.raises(UserError) as error:
-        Override.of({variable: value})
+        StreamKOverride.of({variable: value})
     assert error.value.place == variable
     assert repr(value) in error.value.what
     assert VARIABLES[name].doc in error.value.remedy
@@ -124,16 +134,18 @@ MODELS = [Calibrated(calibration(Room(100))), Portable(Room(100)), Published(Roo
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize(("full_tiles", "streamed"), [(0, 1), (1, 101), (3, 301), (50, 1001)])
 def test_full_tiles_hold_over_every_model(model, full_tiles, streamed):
-    override = Override.of({"TUNESMITH_STREAMK_FULL_TILES": str(full_tiles), "TUNESMITH_STREAMK_FIXED_GRID": "100"})
+    override = StreamKOverride.of(
+        {"TUNESMITH_STREAMK_FULL_TILES": str(full_tiles), "TUNESMITH_STREAMK_FIXED_GRID": "100"}
+    )
     decision = model.decide(Work(1001, 64, 64), override)
     assert (decision.grid, decision.streamed) == (100, streamed)
-    assert decision.mode is Mode.STREAM_K
+    assert decision.mode is SharingMode.STREAM_K
     assert decision.overridden == ("TUNESMITH_STREAMK_FULL_TILES", "TUNESMITH_STREAMK_FIXED_GRID")
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_a_grid_leaves_the_tiles_to_the_model(model):
-    decision = model.decide(Work(1001, 64, 64), Override.of({"TENSILE_STREAMK_FIXED_GRID": "90"}))
+    decision = model.decide(Work(1001, 64, 64), StreamKOverride.of({"TENSILE_STREAMK_FIXED_GRID": "90"}))
     assert decision.grid == 90
     assert decision.streamed in (0, 11, 101)
     assert decision.choice.splits == 1
@@ -141,13 +153,13 @@ def test_a_grid_leaves_the_tiles_to_the_model(model):
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_full_tiles_leave_the_grid_to_the_model(model):
-    decision = model.decide(Work(101, 64, 64), Override.of({"TUNESMITH_STREAMK_FULL_TILES": "0"}))
+    decision = model.decide(Work(101, 64, 64), StreamKOverride.of({"TUNESMITH_STREAMK_FULL_TILES": "0"}))
     assert decision.streamed == 101 % decision.grid
     assert 1 <= decision.grid <= 100
 
 
 def test_a_predictor_takes_an_override():
-    override = Override.of({"TUNESMITH_STREAMK_FIXED_GRID": "7"})
-    predictor = Predictor(Tile(64, 64, 16), Portable(Room(100)), override)
+    override = StreamKOverride.of({"TUNESMITH_STREAMK_FIXED_GRID": "7"})
+    predictor = Predictor(MacroTile(64, 64, 16), Portable(Room(100)), override)
     assert predictor.decide(640, 640, 1, 4096).grid == 7
-    assert Predictor(Tile(64, 64, 16), Portable(Room(100))).decide(640, 640, 1, 4096).choice == Choice(100)
+    assert Predictor(MacroTile(64, 64, 16), Portable(Room(100))).decide(640, 640, 1, 4096).choice == StreamKChoice(100)

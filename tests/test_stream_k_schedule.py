@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_k_tables import NO_SLOT, loads, peers, segments
-from tunesmith.kernels.gemm.stream_k import Schedule, iterations_of, streamed_tiles
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule, iterations_of, streamed_tiles
 
 small = {"tiles": st.integers(0, 60), "iterations": st.integers(1, 24), "grid": st.integers(1, 50)}
 
@@ -52,7 +52,7 @@ def stream_k_first(tiles, iterations, grid, full_tiles):
 def test_the_worked_example(full_tiles, streamed, per_group, extra):
     """1001 tiles of 64 iterations on 100 work-groups: the one tile alone gives 64 of them one iteration each; with a
     full wave, each has a tile's worth and 64 have one iteration more."""
-    schedule = Schedule.two_tile(1001, 64, 100, full_tiles)
+    schedule = StreamKSchedule.two_tile(1001, 64, 100, full_tiles)
     assert (schedule.streamed, schedule.per_group, schedule.extra) == (streamed, per_group, extra)
     assert (times_computed(schedule) == 1).all()
     assert loads(schedule).iterations.sum() == 1001 * 64
@@ -85,7 +85,7 @@ def test_a_sum_over_nothing_still_takes_an_iteration():
 @pytest.mark.parametrize("wrong", [{"grid": 0}, {"iterations": 0}, {"streamed": 11}, {"streamed": 1, "splits": 2}])
 def test_what_is_no_schedule_is_refused(wrong):
     with pytest.raises(ValueError, match="no schedule"):
-        Schedule(**{"tiles": 10, "iterations": 4, "grid": 4} | wrong)
+        StreamKSchedule(**{"tiles": 10, "iterations": 4, "grid": 4} | wrong)
 
 
 # --- everything once ------------------------------------------------------------------------------------------------
@@ -94,20 +94,20 @@ def test_what_is_no_schedule_is_refused(wrong):
 @settings(deadline=None)
 @given(**small, full_tiles=st.integers(0, 3))
 def test_every_iteration_is_computed_once(tiles, iterations, grid, full_tiles):
-    assert (times_computed(Schedule.two_tile(tiles, iterations, grid, full_tiles)) == 1).all()
+    assert (times_computed(StreamKSchedule.two_tile(tiles, iterations, grid, full_tiles)) == 1).all()
 
 
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1))
 def test_every_iteration_is_computed_once_whatever_number_of_tiles_is_streamed(tiles, iterations, grid, part):
-    assert (times_computed(Schedule(tiles, iterations, grid, round(part * tiles))) == 1).all()
+    assert (times_computed(StreamKSchedule(tiles, iterations, grid, round(part * tiles))) == 1).all()
 
 
 @settings(deadline=None)
 @given(**small, splits=st.integers(1, 30))
 def test_every_iteration_is_computed_once_with_split_k(tiles, iterations, grid, splits):
     """Some parts have nothing when there are more of them than iterations."""
-    assert (times_computed(Schedule(tiles, iterations, grid, splits=splits)) == 1).all()
+    assert (times_computed(StreamKSchedule(tiles, iterations, grid, splits=splits)) == 1).all()
 
 
 @settings(deadline=None)
@@ -120,13 +120,13 @@ def test_every_iteration_is_computed_once_with_split_k(tiles, iterations, grid, 
 )
 def test_a_batch_is_more_tiles(per_matrix, batch, iterations, grid, full_tiles):
     """Shares run on from one matrix to the next; each tile of each matrix is computed once."""
-    counts = times_computed(Schedule.two_tile(per_matrix * batch, iterations, grid, full_tiles))
+    counts = times_computed(StreamKSchedule.two_tile(per_matrix * batch, iterations, grid, full_tiles))
     assert (counts.reshape(batch, per_matrix, iterations) == 1).all()
 
 
 def test_the_originals_hole_is_not_here():
     """111 tiles of 16 iterations on 110 work-groups, remainder only: 94 work-groups have no share."""
-    theirs, ours = stream_k_first(111, 16, 110, 0), times_computed(Schedule.two_tile(111, 16, 110, 0))
+    theirs, ours = stream_k_first(111, 16, 110, 0), times_computed(StreamKSchedule.two_tile(111, 16, 110, 0))
     assert (theirs == 0).sum() == 1504
     assert (theirs - 1).clip(0).sum() == 1504
     assert (ours == 1).all()
@@ -149,7 +149,7 @@ def test_the_originals_hole_is_where_work_groups_have_no_share(tiles, iterations
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1))
 def test_a_tiles_sums_come_from_neighbours_in_the_order_of_k(tiles, iterations, grid, part):
-    schedule = Schedule(tiles, iterations, grid, round(part * tiles))
+    schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles))
     ends = {}
     for group in range(grid):
         for one in schedule.segments(group):
@@ -165,7 +165,7 @@ def test_a_tiles_sums_come_from_neighbours_in_the_order_of_k(tiles, iterations, 
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1), splits=st.integers(1, 9))
 def test_no_two_sums_share_a_place(tiles, iterations, grid, part, splits):
-    schedule = Schedule(tiles, iterations, grid, round(part * tiles) if splits == 1 else 0, splits)
+    schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles) if splits == 1 else 0, splits)
     used = [one.slot for group in range(grid) for one in schedule.segments(group) if one.slot is not None]
     assert len(used) == len(set(used))
     assert not used or max(used) < schedule.slots
@@ -175,7 +175,7 @@ def test_no_two_sums_share_a_place(tiles, iterations, grid, part, splits):
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1))
 def test_work_groups_differ_by_a_tile_and_an_iteration_at_most(tiles, iterations, grid, part):
-    schedule = Schedule(tiles, iterations, grid, round(part * tiles))
+    schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles))
     shares = [schedule.start(group + 1) - schedule.start(group) for group in range(grid)]
     assert max(shares) - min(shares) <= 1
     assert shares == sorted(shares, reverse=True), "the first ones take one more"
@@ -187,7 +187,7 @@ def test_work_groups_differ_by_a_tile_and_an_iteration_at_most(tiles, iterations
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1), splits=st.integers(1, 9))
 def test_the_table_is_the_scalar_form(tiles, iterations, grid, part, splits):
-    schedule = Schedule(tiles, iterations, grid, round(part * tiles) if splits == 1 else 0, splits)
+    schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles) if splits == 1 else 0, splits)
     table = segments(schedule)
     columns = (table.group, table.tile, table.begin, table.end, table.slot)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
@@ -200,20 +200,20 @@ def test_the_table_is_the_scalar_form(tiles, iterations, grid, part, splits):
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1))
 def test_the_first_work_group_is_the_busiest(tiles, iterations, grid, part):
-    schedule = Schedule(tiles, iterations, grid, round(part * tiles))
+    schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles))
     assert loads(schedule).iterations.max() == loads(schedule).iterations[0] == schedule.busiest
 
 
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1))
 def test_peers_are_those_who_meet(tiles, iterations, grid, part):
-    schedule = Schedule(tiles, iterations, grid, round(part * tiles))
+    schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles))
     met = [len(schedule.groups_on(tile)) for tile in range(schedule.alone, tiles)]
     assert peers(schedule).tolist() == [1] * schedule.alone + met
 
 
 def test_numbers_beyond_32_bits():
     """Two million tiles of five thousand iterations: 10^10 of them."""
-    schedule = Schedule(2_000_003, 5_000, 264, 2_000_003)
+    schedule = StreamKSchedule(2_000_003, 5_000, 264, 2_000_003)
     assert schedule.start(264) == 10_000_015_000
     assert schedule.groups_on(2_000_002)[-1] == 263

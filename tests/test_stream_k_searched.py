@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k import Calibrated, Choice, Portable, Published, Room, Work
+from tunesmith.models.stream_k import Calibrated, Portable, Published, Room, StreamKChoice, Work
 from tunesmith.session.stream_k.choices import EVEN, as_launched, closer, log_spaced, sweep_of
 
 ROOM = Room(132)
@@ -29,10 +29,10 @@ def tried_of(work, room, *said, grids=24, parts=(), capped=False):
 
 def test_every_number_of_split_tiles_is_tried_on_every_grid():
     work = Work(140, 64, DEPTH)
-    tried = tried_of(work, ROOM, Choice(132), parts=(2, 4))
+    tried = tried_of(work, ROOM, StreamKChoice(132), parts=(2, 4))
     for grid in log_spaced(132, 24):
         if 140 % grid and grid > 20:
-            assert {Choice(grid, 140 % grid), Choice(grid, 140 % grid + grid)} <= set(tried)
+            assert {StreamKChoice(grid, 140 % grid), StreamKChoice(grid, 140 % grid + grid)} <= set(tried)
     assert {choice.splits for choice in tried} == {1, 2, 4}
     assert len(tried) == len(set(tried))
 
@@ -40,14 +40,14 @@ def test_every_number_of_split_tiles_is_tried_on_every_grid():
 @pytest.mark.parametrize("work", [Work(140, 64, DEPTH), Work(27, 1024, DEPTH), Work(1, 512, DEPTH)])
 def test_what_is_searched_does_not_depend_on_what_was_predicted(work):
     """Else the best that is found would lie near our own choice, since more is tried there."""
-    predictions = (Choice(132), Choice(97, work.tiles % 97), Choice(108, splits=4))
+    predictions = (StreamKChoice(132), StreamKChoice(97, work.tiles % 97), StreamKChoice(108, splits=4))
     searched = [sweep_of(work, ROOM, [one], grids=24, parts=(2, 4), capped=False)[1] for one in predictions]
     assert searched[0] == searched[1] == searched[2] != []
 
 
 def test_grids_that_cut_every_tile_evenly_are_searched():
     _, searched = sweep_of(Work(27, 1024, DEPTH), ROOM, [], grids=24, parts=(), capped=False)
-    assert {Choice(27 * parts, 27) for parts in EVEN if 1 < parts <= 132 // 27} <= set(searched)
+    assert {StreamKChoice(27 * parts, 27) for parts in EVEN if 1 < parts <= 132 // 27} <= set(searched)
 
 
 def test_what_is_next_to_the_best_that_was_searched_is_tried_after_it():
@@ -55,30 +55,34 @@ def test_what_is_next_to_the_best_that_was_searched_is_tried_after_it():
     grids = [grid for grid in log_spaced(132, 24) if grid < 132]
     grid = grids[-1]
     below = max(one for one in log_spaced(132, 24) if one < grid)
-    near = {one.grid for one in closer(work, Choice(grid, 140 - grid), ROOM, grids=24, parts=(), capped=False)}
+    near = {one.grid for one in closer(work, StreamKChoice(grid, 140 - grid), ROOM, grids=24, parts=(), capped=False)}
     halfway = {round((grid * other) ** 0.5) for other in (below, 132)}
     assert near - {132} == ({grid - 1, grid + 1} | halfway) - {grid, 132}, "132 stands for whole tiles"
-    assert {one.splits for one in closer(work, Choice(132, splits=4), ROOM, grids=24, parts=(2, 4), capped=False)} == {
+    assert {
+        one.splits for one in closer(work, StreamKChoice(132, splits=4), ROOM, grids=24, parts=(2, 4), capped=False)
+    } == {
         3,
         5,
     }
-    assert not list(closer(work, Choice(132), ROOM, grids=24, parts=(), capped=False)), "whole tiles have no neighbour"
+    assert not list(closer(work, StreamKChoice(132), ROOM, grids=24, parts=(), capped=False)), (
+        "whole tiles have no neighbour"
+    )
 
 
 def test_whole_tiles_are_one_launch_unless_grids_are_capped():
     work = Work(140, 64, DEPTH)
-    free = tried_of(work, ROOM, Choice(132))
-    assert [choice for choice in free if not choice.streamed] == [Choice(132)]
-    capped = tried_of(work, Room(64), Choice(64), capped=True)
+    free = tried_of(work, ROOM, StreamKChoice(132))
+    assert [choice for choice in free if not choice.streamed] == [StreamKChoice(132)]
+    capped = tried_of(work, Room(64), StreamKChoice(64), capped=True)
     assert len([choice for choice in capped if not choice.streamed]) > 5
     assert max(choice.grid for choice in capped) == 64
 
 
 def test_what_has_no_chance_is_left_out_unless_it_was_predicted():
     work = Work(1000, 64, DEPTH)
-    tried = tried_of(work, ROOM, Choice(132, 76))
+    tried = tried_of(work, ROOM, StreamKChoice(132, 76))
     assert min(choice.grid for choice in tried if choice.streamed) > 5
-    assert Choice(3, 1) in tried_of(work, ROOM, Choice(3, 1))
+    assert StreamKChoice(3, 1) in tried_of(work, ROOM, StreamKChoice(3, 1))
 
 
 def test_what_is_compared_is_always_tried():
@@ -90,5 +94,5 @@ def test_what_is_compared_is_always_tried():
                 choice = model.choose(work)
                 tried = tried_of(work, ROOM, choice, grids=4, parts=(2, 4))
                 assert as_launched(work, choice, ROOM, False) in tried
-                assert Choice.whole_tiles(work, ROOM) in tried
+                assert StreamKChoice.whole_tiles(work, ROOM) in tried
                 assert iterations < 4 or {2, 4} <= {one.splits for one in tried}

@@ -16,7 +16,7 @@ from tunesmith.bench import Policy
 from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.opencl import RegisterGemm, TiledGemm
-from tunesmith.models.stream_k import Decision, Mode, Room, Subject, Tile, Work, calibration_runs
+from tunesmith.models.stream_k import MacroTile, Room, SharingMode, StreamKDecision, Subject, Work, calibration_runs
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
@@ -41,7 +41,7 @@ def test_a_data_type_means_the_form_that_suits_the_device():
     (on_cpu,), (on_gpu,) = asked("s", None, CPU), asked("single", None, GPU)
     assert isinstance(on_cpu.kernel, RegisterGemm)
     assert isinstance(on_gpu.kernel, TiledGemm)
-    assert on_gpu.tile == Tile(64, 64, 8)
+    assert on_gpu.tile == MacroTile(64, 64, 8)
     assert on_gpu.configuration["StreamKGrid"] == 0
 
 
@@ -53,7 +53,7 @@ def test_a_tensor_core_kernel_is_calibrated_in_a_layout_that_it_reads_as_it_lies
     assert len(plan.steps) == 1
 
 
-@pytest.mark.parametrize(("word", "tile"), [("128x32", Tile(128, 32, 8)), ("64x64x16", Tile(64, 64, 16))])
+@pytest.mark.parametrize(("word", "tile"), [("128x32", MacroTile(128, 32, 8)), ("64x64x16", MacroTile(64, 64, 16))])
 def test_a_tile_is_made_of_what_the_family_offers(word, tile):
     (one,) = asked("d", TileFilter.of(word), GPU)
     assert one.tile == tile
@@ -126,7 +126,7 @@ def test_the_whole_way_on_this_machine(tmp_path, quick):
     first = calibrate_stream_k(task, out, device="OpenCL")
     assert first.state is RunState.FINISHED
     (one,) = read(out)
-    assert one.subject.tile == Tile(16, 16, 8)
+    assert one.subject.tile == MacroTile(16, 16, 8)
     assert one.subject.room == Room(first.target.compute_units)
     assert len(one.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
     assert one.values[0] > 0
@@ -166,7 +166,7 @@ def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
     """Also where a work-group has several tiles, which are else launched with a work-group each."""
     (kernel,) = asked("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
     for work, choice in calibration_runs(kernel.room, kernel.tile, ()):
-        config = kernel.configured(Decision(work, choice))
+        config = kernel.configured(StreamKDecision(work, choice))
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
         plan = kernel.kernel.plan(config, kernel.problem_of(work), GPU)
         assert plan.steps[0].grid == (choice.grid, 1, 1)
@@ -195,7 +195,9 @@ ROOM = Room(132)
 @pytest.fixture
 def of_an_h200(tmp_path):
     path = tmp_path / "h200.yaml"
-    subjects = [Subject("CUDA", "H200", "sm_90", "SomeGemm", "s", Tile(128, 128, depth), ROOM) for depth in (32, 64)]
+    subjects = [
+        Subject("CUDA", "H200", "sm_90", "SomeGemm", "s", MacroTile(128, 128, depth), ROOM) for depth in (32, 64)
+    ]
     path.write_text(dump(calibration(ROOM, subject) for subject in subjects))
     return path
 
@@ -207,7 +209,7 @@ def test_a_calibration_answers_for_its_device(of_an_h200):
     assert made.room == ROOM
     assert (made.work.tiles, made.work.iterations) == (140, 256)
     chosen = made.lines[0].decision
-    assert chosen.mode is Mode.STREAM_K
+    assert chosen.mode is SharingMode.STREAM_K
     others = {line.why for line in made.lines}
     assert {"considered", "portable", "tensile", "tensile, gate lifted"} <= others
     expected = [line.decision.seconds for line in made.lines if line.why == "considered"]

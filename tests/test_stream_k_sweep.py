@@ -17,7 +17,7 @@ from tunesmith.cli._app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import families
 from tunesmith.models._stream_k_costs import counts
-from tunesmith.models.stream_k import Calibrated, Choice, Mode, Portable, Room, Tile, Work
+from tunesmith.models.stream_k import Calibrated, MacroTile, Portable, Room, SharingMode, StreamKChoice, Work
 from tunesmith.models.stream_k_file import read
 from tunesmith.models.stream_k_launch import GRID
 from tunesmith.problems.gemm import gemm_type
@@ -91,11 +91,11 @@ def test_families_on_cuda_are_swept_alike(name, data_type):
         made = Planner(kernel, Portable(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
         assert set(made.said.values()) <= set(made.configs)
         modes = {choice.mode for choice in made.configs}
-        assert modes == {Mode.DATA_PARALLEL, Mode.STREAM_K, *([] if units else [Mode.SPLIT_K])}
+        assert modes == {SharingMode.DATA_PARALLEL, SharingMode.STREAM_K, *([] if units else [SharingMode.SPLIT_K])}
         for choice, config in made.configs.items():
             steps = kernel.kernel.plan(config, made.problem, HOPPER).steps
             (grid, *_) = (step.grid for step in steps if isinstance(step, Launch))
-            if units or choice.mode is Mode.STREAM_K:
+            if units or choice.mode is SharingMode.STREAM_K:
                 assert grid == (choice.grid, 1, 1)
 
 
@@ -129,7 +129,7 @@ def swept(times, said, tiles=140, iterations=64, tag=""):
     return Swept(listed, problem, Work(tiles, iterations, DEPTH), said, finals, finals)
 
 
-A, B, C = Choice(132), Choice(132, 8), Choice(132, splits=4)
+A, B, C = StreamKChoice(132), StreamKChoice(132, 8), StreamKChoice(132, splits=4)
 
 
 def test_a_way_is_as_good_as_its_geometric_mean_and_its_worst():
@@ -164,7 +164,7 @@ def test_the_table_has_a_line_for_each_choice():
 
 def asking(known):
     """A planner for a tile as deep as those above."""
-    return Planner(replace(planner().kernel, tile=Tile(64, 64, DEPTH)), known, grids=4)
+    return Planner(replace(planner().kernel, tile=MacroTile(64, 64, DEPTH)), known, grids=4)
 
 
 SUBJECT = asking(Portable(ROOM)).kernel.subject
@@ -175,7 +175,11 @@ def slower(factor, room=ROOM):
     made = []
     for tiles in (1, 8, 100, 133, 140, 200, 263):
         work = Work(tiles, 128, DEPTH)
-        choices = [Choice.whole_tiles(work, room), Choice(132, tiles % 132), Choice(132, min(tiles, tiles % 132 + 132))]
+        choices = [
+            StreamKChoice.whole_tiles(work, room),
+            StreamKChoice(132, tiles % 132),
+            StreamKChoice(132, min(tiles, tiles % 132 + 132)),
+        ]
         times = {choice: factor * float(counts(work, choice, room) @ COSTLY) for choice in choices}
         made.append(swept(times, {"calibrated": choices[0]}, tiles, 128))
     return made
@@ -263,7 +267,7 @@ def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
     assert again["measured"] == 0
     assert again["ways"] == first["ways"]
     assert again["refit"]["scatter_before"] is None
-    assert read(out / "calibration.yaml")[0].subject.tile == Tile(16, 16, 8)
+    assert read(out / "calibration.yaml")[0].subject.tile == MacroTile(16, 16, 8)
     learnt = sweep(products, "--device", "OpenCL", "-o", out, "--family", "few", "--quiet")
     assert learnt.exit_code in (0, 1)
     assert "best time / time of what was chosen, 2 of 2 products" in learnt.stdout

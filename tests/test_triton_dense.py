@@ -8,7 +8,7 @@ import pytest
 
 from cuda_runner import H200, configuration
 from tunesmith.kernels import KERNELS, family_for
-from tunesmith.kernels.gemm.stream_k import Schedule
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import (
     CompiledFacts,
@@ -297,7 +297,7 @@ def test_stream_k_zeroes_its_flags_and_has_a_place_for_each_work_group(grid, ful
     assert flags.size == grid * 4
     assert flags.offset == grid * 128 * 128 * 4
     assert plan.workspace_bytes == flags.offset + flags.size
-    schedule = Schedule.two_tile(121, 64, grid, full_tiles)
+    schedule = StreamKSchedule.two_tile(121, 64, grid, full_tiles)
     values = {one.value for one in launch.arguments if getattr(one, "dtype", "") == "int64"}
     assert {schedule.per_group, schedule.extra} <= values
 
@@ -311,7 +311,7 @@ def test_where_no_tile_is_shared_nothing_is_zeroed():
 def test_a_work_group_leaves_at_most_one_tile_unfinished_to_one_of_a_higher_number():
     """What the kernel relies on: one place for each, and nobody waits for a higher number than its own."""
     for tiles, iterations, grid, full in ((121, 64, 132, 0), (7, 3, 5, 1), (1, 100, 37, 0), (9, 5, 4, 0)):
-        schedule = Schedule.two_tile(tiles, iterations, grid, full)
+        schedule = StreamKSchedule.two_tile(tiles, iterations, grid, full)
         for group in range(grid):
             left = [one for one in schedule.segments(group) if one.tile >= schedule.alone and one.end < iterations]
             assert len(left) <= 1

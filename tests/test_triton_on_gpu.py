@@ -12,7 +12,7 @@ import pytest
 from compiled_ahead import ahead, binary
 from cuda_runner import configuration, cuda_device, toolchain
 from cuda_streams import repeats_beside, running
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target
@@ -74,7 +74,7 @@ def wrong(kernel, config: Configuration, asked: Problem) -> list:
     for check in OPERATION.checks(asked):
         found += kernel.rejections_for(config, check, target)
         inputs = OPERATION.inputs(check, np.random.default_rng(7))
-        case = Case(OPERATION.operands(check), inputs, OPERATION.reference(check, inputs))
+        case = VerificationCase(OPERATION.operands(check), inputs, OPERATION.reference(check, inputs))
         if not found:
             found += filter(None, [verify(cuda_device(), made[0], kernel.plan(config, check, target, made[1]), case)])
     return found

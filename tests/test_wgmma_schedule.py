@@ -12,8 +12,8 @@ import pytest
 
 from cuda_runner import H200
 from tunesmith.kernels.gemm import stream_k
-from tunesmith.kernels.gemm.cuda.wgmma.schedule import Schedule
-from tunesmith.kernels.gemm.cuda.wgmma.shape import Shape
+from tunesmith.kernels.gemm.cuda.wgmma.schedule import WgmmaSchedule
+from tunesmith.kernels.gemm.cuda.wgmma.shape import WgmmaShape
 from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import ZEROED_HEAD, WorkspaceArgument
@@ -62,7 +62,7 @@ def library(tmp_path_factory):
 class Walked:
     """A schedule as the device walks it."""
 
-    def __init__(self, library, schedule: Schedule) -> None:
+    def __init__(self, library, schedule: WgmmaSchedule) -> None:
         self.schedule, self._library = schedule, library
         values = (schedule.iterations, schedule.alone, schedule.shares, schedule.stretch, schedule.parts)
         self._numbers = (ctypes.c_int * 5)(*values)
@@ -76,10 +76,10 @@ class Walked:
         return self._library.start(self._numbers, share)
 
 
-def schedule(m, n, k, **values) -> Schedule:
+def schedule(m, n, k, **values) -> WgmmaSchedule:
     its, chosen = kind(), config(**values)
     gemm = Gemm.of(problem(m, n, 1, k, problem_type=its))
-    return Schedule.of(chosen, Shape.of(chosen, its), gemm, H200.compute_units)
+    return WgmmaSchedule.of(chosen, WgmmaShape.of(chosen, its), gemm, H200.compute_units)
 
 
 SIZES = [(1024, 1024, 640), (256, 128, 6400), (2048, 1920, 64), (5000, 3000, 1000), (200, 100, 1)]
@@ -135,7 +135,7 @@ def test_the_shares_are_those_of_stream_k(library, way, size):
     made = schedule(*size, **way)
     walked = Walked(library, made)
     tiles = -(-size[1] // 128) * -(-size[0] // 256)
-    known = stream_k.Schedule.two_tile(tiles, made.iterations, made.grid, way.get("StreamKFullTiles", 0))
+    known = stream_k.StreamKSchedule.two_tile(tiles, made.iterations, made.grid, way.get("StreamKFullTiles", 0))
     for group in range(made.grid):
         mine = [(tile, begin, end) for tile, begin, end, _ in walked.segments(group)]
         whole = [(one.tile, one.begin, one.end) for one in known.segments(group) if one.tile < known.alone]
@@ -147,7 +147,7 @@ def test_the_shares_are_those_of_stream_k(library, way, size):
 def test_parts_of_split_k_are_whole_and_as_equal_as_can_be(library, splits):
     made = schedule(1000, 1000, 64 * 16, GlobalSplitU=splits)
     walked = Walked(library, made)
-    known = stream_k.Schedule(made.shares // splits, made.iterations, made.grid, splits=splits)
+    known = stream_k.StreamKSchedule(made.shares // splits, made.iterations, made.grid, splits=splits)
     found = {(tile, begin, end) for group in range(made.grid) for tile, begin, end, _ in walked.segments(group)}
     assert found == {(tile, *known.part(part)) for tile in range(known.tiles) for part in range(splits)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.bench._case import Case
+from tunesmith.bench._case import VerificationCase
 from tunesmith.bench._host_memory import HostMemory
 from tunesmith.bench._traces import Wrong
 from tunesmith.bench._verify import _judged
@@ -12,7 +12,7 @@ from tunesmith.devices import Device, Program
 from tunesmith.records import Plan
 
 
-def verify(device: Device, programs: Sequence[Program], plan: Plan, case: Case) -> Wrong | None:
+def verify(device: Device, programs: Sequence[Program], plan: Plan, case: VerificationCase) -> Wrong | None:
     """What is wrong with it; None when all is right."""
     with HostMemory(device, case) as memory:
         return _judged(memory, programs, plan, case).wrong

@@ -6,17 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .library import load
+    from .library import load, matmul
     from .records import UserError
     from .session import tune
 
 __version__ = "0.1.0"
 
-__all__ = ["UserError", "load", "tune"]
+__all__ = ["UserError", "load", "matmul", "tune"]
 
 _MODULES = ("random",)
 
-_PLACES = {"UserError": "tunesmith.records", "load": "tunesmith.library", "tune": "tunesmith.session"}
+_PLACES = {
+    "UserError": "tunesmith.records",
+    "load": "tunesmith.library",
+    "matmul": "tunesmith.library",
+    "tune": "tunesmith.session",
+}
 
 
 def __getattr__(name: str) -> Any:

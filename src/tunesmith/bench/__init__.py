@@ -2,7 +2,7 @@
 
 from ._bench import Bench
 from ._compilers import Compilation
-from ._events import Compiled, Dispatched, Event, Measured, WorkerLost
+from ._events import Dispatched, Event, JobMeasured, ModuleCompiled, WorkerLost
 from ._job import Batch, Job, Policy, Race
 from ._process import Spawner, connect_to_parent
 from .statistics import Drift, drift, median_interval, paired_log_ratio
@@ -11,12 +11,12 @@ __all__ = [
     "Batch",
     "Bench",
     "Compilation",
-    "Compiled",
     "Dispatched",
     "Drift",
     "Event",
     "Job",
-    "Measured",
+    "JobMeasured",
+    "ModuleCompiled",
     "Policy",
     "Race",
     "Spawner",

@@ -12,14 +12,14 @@ from tunesmith.devices import environment
 from tunesmith.records import Measurement, Module, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
+from ._bench_tools import BenchTools, ReadyJob
 from ._compilers import Compilation, Compilers
 from ._details import JobDetails
 from ._events import Event
 from ._job import Batch, Job, Policy
-from ._messages import Done, Interleave, Measure
+from ._messages import Done, InterleaveRequest, MeasureRequest
 from ._process import Spawner
-from ._run import Run
-from ._shop import Shop, Trial
+from ._run import BatchRun
 from ._workers import Death, Workers, wait_until
 
 
@@ -43,7 +43,7 @@ class Bench:
         workers = Workers(self._spawner, target, policy, observe)
         compilers = Compilers(self._spawner, target, policy, observe, BinaryCache(cache_dir, target))
         folders = (cache_dir, Path(variables["POCL_CACHE_DIR"]), Path(tempfile.gettempdir()))
-        self._shop = Shop(target, workers, compilers, observe, folders)
+        self._tools = BenchTools(target, workers, compilers, observe, folders)
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
         """Compile modules, each once, without opening the device, which need not be there; as they are finished.
@@ -51,7 +51,7 @@ class Bench:
         What can be kept is in `cache_dir` then, where a bench for a device of the same architecture finds it. Raises
         UserError when compilers cannot write.
         """
-        compilers = self._shop.compilers
+        compilers = self._tools.compilers
         waiting = {module.digest(): module for module in modules}
         compilers.request(waiting.items())
         while waiting:
@@ -60,7 +60,7 @@ class Bench:
             for made in finished:
                 del waiting[made.module.digest()]
                 if isinstance(made.made, Measurement):
-                    self._shop.look_at_the_machine(made.made)
+                    self._tools.look_at_the_machine(made.made)
             yield from finished
             if waiting and not finished:
                 wait_until(compilers.connections, compilers.deadline)
@@ -71,7 +71,7 @@ class Bench:
         A good result is handed out when the job after it has its own, or at the end. Raises UserError when the device
         cannot be opened, and when compilers cannot write.
         """
-        return Run(self._shop, batch).results()
+        return BatchRun(self._tools, batch).results()
 
     def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
         """Measure jobs of one problem against each other, in alternating blocks: sample i of all is from round i.
@@ -84,16 +84,16 @@ class Bench:
             raise ValueError("only jobs of one problem can be interleaved")
         made = self._trials(jobs)
         results = {index: trial for index, trial in enumerate(made) if isinstance(trial, Measurement)}
-        trials = {index: trial for index, trial in enumerate(made) if isinstance(trial, Trial)}
+        trials = {index: trial for index, trial in enumerate(made) if isinstance(trial, ReadyJob)}
         unexplained, began = 0, time.time()
         while trials:
-            request = Interleave(tuple(map(self._shop.candidate, trials.values())), until_clear)
-            answer = self._shop.ask(self._shop.workers.current(), request, [trial.job for trial in trials.values()])
+            request = InterleaveRequest(tuple(map(self._tools.candidate, trials.values())), until_clear)
+            answer = self._tools.ask(self._tools.workers.current(), request, [trial.job for trial in trials.values()])
             if isinstance(answer, Done):
                 for position, (index, trial) in enumerate(trials.items()):
                     results[index] = trial.outcome(answer, position, began)
                     if results[index].ok:
-                        self._shop.verified.add(trial.fingerprint)
+                        self._tools.verified.add(trial.fingerprint)
                 break
             guilty = self._died_alone(trials)
             unexplained += not guilty
@@ -103,13 +103,13 @@ class Bench:
             results |= guilty
             trials = {index: trial for index, trial in trials.items() if index not in guilty}
         for result in results.values():
-            self._shop.look_at_the_machine(result)
+            self._tools.look_at_the_machine(result)
         return [results[index] for index in range(len(jobs))]
 
     def close(self) -> None:
         """End every process, at once."""
-        self._shop.workers.close()
-        self._shop.compilers.close()
+        self._tools.workers.close()
+        self._tools.compilers.close()
         self._spawner.close()
 
     def __enter__(self) -> Bench:
@@ -118,10 +118,10 @@ class Bench:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _trials(self, jobs: Sequence[Job]) -> list[Trial | Measurement]:
+    def _trials(self, jobs: Sequence[Job]) -> list[ReadyJob | Measurement]:
         """Build all: what to send of each, or why there is nothing to send."""
-        compilers, made = self._shop.compilers, []
-        details = [JobDetails(job, self._shop.target) for job in jobs]
+        compilers, made = self._tools.compilers, []
+        details = [JobDetails(job, self._tools.target) for job in jobs]
         for job in details:
             compilers.request(job.modules)
         for job in details:
@@ -130,15 +130,15 @@ class Bench:
                 compilers.hand_out()
                 wait_until(compilers.connections, compilers.deadline)
                 compilers.pump()
-            made.append(self._shop.trial(job, built))
+            made.append(self._tools.trial(job, built))
         return made
 
-    def _died_alone(self, trials: Mapping[int, Trial]) -> dict[int, Measurement]:
+    def _died_alone(self, trials: Mapping[int, ReadyJob]) -> dict[int, Measurement]:
         """Each runs again alone; those that take their worker with them, with their measurements."""
-        guilty, shop = {}, self._shop
+        guilty, tools = {}, self._tools
         for index, trial in trials.items():
-            worker, began = shop.workers.fresh(), time.time()
-            answer = shop.ask(worker, Measure(shop.candidate(trial), math.inf), [trial.job])
+            worker, began = tools.workers.fresh(), time.time()
+            answer = tools.ask(worker, MeasureRequest(tools.candidate(trial), math.inf), [trial.job])
             if isinstance(answer, Death):
                 guilty[index] = trial.outcome(answer, 0, began)
         return guilty

@@ -15,7 +15,7 @@ from ._regions import Region, padding_mask
 
 
 @dataclass(frozen=True)
-class Case:
+class VerificationCase:
     """A problem to verify a plan on: operands with contents, and what the outputs must hold."""
 
     operands: tuple[Operand, ...]

@@ -13,7 +13,7 @@ import numpy as np
 from tunesmith.problems import OPERATIONS, Array
 from tunesmith.records import Problem
 
-from ._case import Case
+from ._case import VerificationCase
 
 _THREADS = 2
 """That make cases ahead: as many as most problems have checks, each of which is a case."""
@@ -26,11 +26,11 @@ class Cases:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._kept: OrderedDict[str, Case] = OrderedDict()
-        self._coming: dict[str, Future[Case]] = {}
+        self._kept: OrderedDict[str, VerificationCase] = OrderedDict()
+        self._coming: dict[str, Future[VerificationCase]] = {}
         self._threads = ThreadPoolExecutor(_THREADS, "tunesmith-cases")
 
-    def get(self, problem: Problem) -> Case:
+    def get(self, problem: Problem) -> VerificationCase:
         key = problem.to_json()
         if key not in self._kept:
             coming = self._coming.pop(key, None)
@@ -52,7 +52,7 @@ class Cases:
             coming.cancel()
         self._coming = {key: self._threads.submit(self._made, problem) for key, problem in missing.items()}
 
-    def kept(self, problem: Problem) -> Case | None:
+    def kept(self, problem: Problem) -> VerificationCase | None:
         """The case if it is at hand."""
         return self._kept.get(problem.to_json())
 
@@ -64,9 +64,9 @@ class Cases:
         number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
         return OPERATIONS[problem.type.operation].inputs(problem, np.random.default_rng([self._seed, number]))
 
-    def _made(self, problem: Problem) -> Case:
+    def _made(self, problem: Problem) -> VerificationCase:
         operation, inputs = OPERATIONS[problem.type.operation], self.inputs(problem)
-        return Case(operation.operands(problem), inputs, operation.reference(problem, inputs))
+        return VerificationCase(operation.operands(problem), inputs, operation.reference(problem, inputs))
 
     def _make_room(self, size: int) -> None:
         limit = _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -13,9 +13,9 @@ from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcom
 from tunesmith.toolchains import BinaryCache
 
 from ._details import JobDetails
-from ._events import Compiled, Event
+from ._events import Event, ModuleCompiled
 from ._job import Policy, launch_outcome
-from ._messages import Built, Probe, Ready, Running, Start
+from ._messages import Built, CompilerReady, Probe, Running, Start
 from ._process import UNWATCHED_SECONDS, Child, Spawner
 from ._workers import TIMEOUT
 from .machine import COMPILER_KILLED, COMPILER_WAITED, killed
@@ -180,7 +180,7 @@ class Compilers:
             message = seat.child.receive()
             if isinstance(message, UserError):
                 raise message
-            if isinstance(message, Ready):
+            if isinstance(message, CompilerReady):
                 seat.started = True
                 seat.deadline = time.monotonic() + self._policy.compile_timeout_seconds
             elif isinstance(message, Running):
@@ -236,7 +236,7 @@ class Compilers:
         task.built, task.uncharged = built, built.seconds
         task.failure = Measurement(failed, built.reason, built.detail) if built.reason else None
         waiting = sum(other.built is None for other in self._tasks.values())
-        self._observe(Compiled(task.key, built.seconds, built.reason, waiting))
+        self._observe(ModuleCompiled(task.key, built.seconds, built.reason, waiting))
 
 
 def facts(binaries: Sequence[Binary]) -> tuple[CompiledFacts, ...]:

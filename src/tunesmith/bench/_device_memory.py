@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tunesmith.devices import Buffer, Device, Prepared, Program
 from tunesmith.records import Launch, Operand, Plan, Step, Zero
 
-from ._case import Case
+from ._case import VerificationCase
 from ._checks import FLAGS, SUMS, Checks, bound, places, readable, value
 from ._host_memory import HostMemory
 from ._poison import Bytes, itemsize, output_pattern
@@ -41,7 +41,7 @@ class Clean(Traces):
         return self.sums
 
 
-def fits(case: Case) -> bool:
+def fits(case: VerificationCase) -> bool:
     """Whether the programs understand all outputs of a case."""
     return all(readable(operand, case.expected.get(operand.name)) for operand in case.outputs)
 
@@ -49,7 +49,7 @@ def fits(case: Case) -> bool:
 class DeviceMemory(HostMemory):
     """A case that stays there. Use it as a context manager for each candidate; `release` gives it all back."""
 
-    def __init__(self, device: Device, checks: Checks, case: Case) -> None:
+    def __init__(self, device: Device, checks: Checks, case: VerificationCase) -> None:
         super().__init__(device, case)
         self._checks = checks
         self._lengths = _lengths(case, self._regions)
@@ -185,12 +185,12 @@ class DeviceMemory(HostMemory):
         return np.asarray(by_slot.sum(axis=1, dtype=np.uint64)[: len(self._fixed)])
 
 
-def needed_bytes(case: Case, alignment: int) -> int:
+def needed_bytes(case: VerificationCase, alignment: int) -> int:
     """Device memory that a case takes, without a workspace."""
     return sum(_lengths(case, {o.name: storage_region(o, alignment) for o in case.operands}).values())
 
 
-def _lengths(case: Case, regions: Mapping[str, Region]) -> dict[str, int]:
+def _lengths(case: VerificationCase, regions: Mapping[str, Region]) -> dict[str, int]:
     """Bytes of every buffer, by name: operands, copies of those that are read and written, references."""
     found = {operand.name: regions[operand.name].length for operand in case.operands}
     found |= {_pristine(o): regions[o.name].length for o in case.outputs if o.role == "inout"}

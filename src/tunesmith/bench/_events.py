@@ -18,7 +18,7 @@ class WorkerLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class ModuleCompiled:
     """A module was compiled, or could not be (`reason`). `waiting` modules are still to come."""
 
     digest: str
@@ -35,11 +35,11 @@ class Dispatched:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class JobMeasured:
     """A job has its outcome."""
 
     key: str
     measurement: Measurement
 
 
-Event = WorkerLost | Compiled | Dispatched | Measured
+Event = WorkerLost | ModuleCompiled | Dispatched | JobMeasured

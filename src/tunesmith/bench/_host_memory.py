@@ -8,7 +8,7 @@ from typing import Self
 from tunesmith.devices import Buffer, Device, Program
 from tunesmith.records import Operand, Plan
 
-from ._case import Case
+from ._case import VerificationCase
 from ._poison import Bytes, filled
 from ._regions import WORKSPACE, Region, storage_region, workspace_region
 from ._traces import Left, Seen, Traces, Wrong, not_zeroed, touched
@@ -17,7 +17,7 @@ from ._traces import Left, Seen, Traces, Wrong, not_zeroed, touched
 class HostMemory:
     """What is only read is written once, the rest before every run. Use it as a context manager."""
 
-    def __init__(self, device: Device, case: Case) -> None:
+    def __init__(self, device: Device, case: VerificationCase) -> None:
         self.case, self._device = case, device
         self._regions = {operand.name: storage_region(operand, device.alignment) for operand in case.operands}
         self._buffers: dict[str, Buffer] = {}

@@ -23,7 +23,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class CompilerReady:
     """A compiler has started: from now on time is counted against what it compiles."""
 
 
@@ -38,7 +38,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class MeasureRequest:
     """Verify and time one candidate; stop early when it is provably slower than `race_above` seconds.
 
     `ahead` are problems that later candidates will be verified on: to be made ready while the device is busy.
@@ -50,7 +50,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Interleave:
+class InterleaveRequest:
     """Time candidates of one problem in alternating blocks; `until_clear` ends them where a winner is clear before."""
 
     candidates: tuple[Candidate, ...]

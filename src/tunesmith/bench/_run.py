@@ -12,11 +12,11 @@ from itertools import chain
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Measurement, Outcome, Problem
 
+from ._bench_tools import BenchTools, ReadyJob
 from ._details import JobDetails
-from ._events import Dispatched, Measured
+from ._events import Dispatched, JobMeasured
 from ._job import Batch, Job
-from ._messages import Done, Measure
-from ._shop import Shop, Trial
+from ._messages import Done, MeasureRequest
 from ._timing import race_above
 from ._workers import TIMEOUT, Death, Worker, wait_until
 from .machine import WAITED
@@ -29,8 +29,8 @@ BROKE_THE_NEXT = "broke the next"
 class Sent:
     """A job as it was sent to a worker, and when."""
 
-    trial: Trial
-    request: Measure
+    trial: ReadyJob
+    request: MeasureRequest
     since: float
 
     @property
@@ -49,19 +49,19 @@ def _by_problem(jobs: Sequence[JobDetails]) -> Iterator[JobDetails]:
     return chain.from_iterable(by_problem.values())
 
 
-class Run:
+class BatchRun:
     """The state of one `Bench.run`.
 
     A result that is good is held back until the next job on the same worker has its own: if that one dies and runs
     well alone, the held one may have broken the worker for it.
     """
 
-    def __init__(self, shop: Shop, batch: Batch) -> None:
-        self._shop, self._racing = shop, batch.racing
-        jobs = [JobDetails(job, shop.target, number) for number, race in enumerate(batch.races) for job in race.jobs]
+    def __init__(self, tools: BenchTools, batch: Batch) -> None:
+        self._tools, self._racing = tools, batch.racing
+        jobs = [JobDetails(job, tools.target, number) for number, race in enumerate(batch.races) for job in race.jobs]
         self._waiting = deque(jobs if self._alternates else _by_problem(jobs))
         self._building: list[JobDetails] = []
-        self._next: Trial | None = None
+        self._next: ReadyJob | None = None
         self._current: Sent | None = None
         self._held: tuple[Sent, Measurement] | None = None
         self._finished: deque[tuple[Job, Measurement]] = deque()
@@ -76,7 +76,7 @@ class Run:
                 self._collect()
                 self._dispatch()
                 self._request_builds()
-                self._shop.compilers.pump()
+                self._tools.compilers.pump()
                 self._dispatch()
                 # The next job is with the worker before the caller gets the last one's result and takes its time.
                 yield from self._drain()
@@ -85,21 +85,21 @@ class Run:
             yield from self._drain()
         finally:
             if self._current:
-                self._shop.workers.drop()
+                self._tools.workers.drop()
 
     @property
     def _alternates(self) -> bool:
         """Compiling and timing take turns, since they would disturb each other."""
-        return self._shop.target.shares_the_host
+        return self._tools.target.shares_the_host
 
     def _drain(self) -> Iterator[tuple[Job, Measurement]]:
         while self._finished:
             job, measurement = self._finished.popleft()
-            self._shop.look_at_the_machine(measurement)
+            self._tools.look_at_the_machine(measurement)
             yield job, measurement
 
     def _request_builds(self) -> None:
-        compilers, added = self._shop.compilers, 0
+        compilers, added = self._tools.compilers, 0
         if self._alternates and (self._building or self._current):
             return
         while self._waiting and (added < 8 * compilers.processes if self._alternates else self._has_room_to_build()):
@@ -107,7 +107,7 @@ class Run:
             added += compilers.request(self._building[-1].modules)
 
     def _has_room_to_build(self) -> bool:
-        return bool(self._waiting) and len(self._building) < 4 * self._shop.compilers.processes + 4
+        return bool(self._waiting) and len(self._building) < 4 * self._tools.compilers.processes + 4
 
     def _dispatch(self) -> None:
         """Give the worker the next job; on a device of its own, have one more ready for when it is done."""
@@ -117,34 +117,34 @@ class Run:
         if not self._alternates and self._next is None:
             self._next = self._line_up()
 
-    def _line_up(self) -> Trial | None:
+    def _line_up(self) -> ReadyJob | None:
         """Settle what cannot be measured; the first job that can be, with all that takes time done."""
-        compilers = self._shop.compilers
+        compilers = self._tools.compilers
         built = [(job, binaries) for job in self._building if (binaries := compilers.binaries(job)) is not None]
         # Asking may have added probes; whatever is finished by now is looked at in the next turn.
         compilers.hand_out()
         if self._alternates and compilers.busy:
             return None
-        first: Trial | None = None
+        first: ReadyJob | None = None
         for job, binaries in built:
             if first is not None and not isinstance(binaries, Measurement):
                 continue
             self._building.remove(job)
-            made = self._shop.trial(job, binaries)
+            made = self._tools.trial(job, binaries)
             if isinstance(made, Measurement):
                 self._finish(job.job, made)
             else:
                 first = made
         return first
 
-    def _send(self, trial: Trial) -> None:
+    def _send(self, trial: ReadyJob) -> None:
         problem = trial.job.problem
         rival = self._best.get((trial.race, problem), math.inf) if self._racing else math.inf
-        candidate = self._shop.candidate(trial)
-        request = Measure(candidate, race_above(rival), self._ahead(problem) if candidate.verify else ())
+        candidate = self._tools.candidate(trial)
+        request = MeasureRequest(candidate, race_above(rival), self._ahead(problem) if candidate.verify else ())
         self._current = Sent(trial, request, time.time())
-        self._shop.workers.current().ask(request)
-        self._shop.observe(Dispatched(trial.job.key))
+        self._tools.workers.current().ask(request)
+        self._tools.observe(Dispatched(trial.job.key))
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
         """What will be verified after this problem; nothing where making it ready would disturb what is timed."""
@@ -157,7 +157,7 @@ class Run:
     def _collect(self) -> None:
         if self._current is None:
             return
-        answer = self._shop.workers.current().poll()
+        answer = self._tools.workers.current().poll()
         if answer is None:
             return
         sent, self._current = self._current, None
@@ -173,7 +173,7 @@ class Run:
         assert measurement.estimate is not None
         key = (sent.trial.race, sent.job.problem)
         self._best[key] = min(self._best.get(key, math.inf), measurement.estimate.high)
-        self._shop.verified.add(sent.trial.fingerprint)
+        self._tools.verified.add(sent.trial.fingerprint)
         self._held = (sent, measurement)
 
     def _release_held(self) -> None:
@@ -183,15 +183,15 @@ class Run:
             self._finish(sent.job, measurement)
 
     def _finish(self, job: Job, measurement: Measurement) -> None:
-        self._shop.observe(Measured(job.key, measurement))
+        self._tools.observe(JobMeasured(job.key, measurement))
         self._finished.append((job, measurement))
 
     def _sleep(self) -> None:
         if not self._alternates and self._has_room_to_build():
             return
-        connections, deadline = list(self._shop.compilers.connections), self._shop.compilers.deadline
+        connections, deadline = list(self._tools.compilers.connections), self._tools.compilers.deadline
         if self._current:
-            worker = self._shop.workers.current()
+            worker = self._tools.workers.current()
             connections.append(worker.connection)
             deadline = min(deadline, worker.deadline)
         if connections:
@@ -203,7 +203,7 @@ class Run:
         Only a hang in a worker that had served nobody else is blamed at once: it costs the whole timeout to repeat,
         while a crash may be somebody else's doing (the system's, out of memory) and costs little.
         """
-        workers = self._shop.workers
+        workers = self._tools.workers
         alone_already = workers.current().served == 1
         workers.lost(death, suspect.job.key)
         if death.cause in (TIMEOUT, WAITED) and alone_already:
@@ -223,4 +223,4 @@ class Run:
         return again
 
     def _ask(self, worker: Worker, sent: Sent) -> Done | Death:
-        return self._shop.ask(worker, sent.request, [sent.job])
+        return self._tools.ask(worker, sent.request, [sent.job])

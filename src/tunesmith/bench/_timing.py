@@ -32,6 +32,14 @@ CLEAR = 0.999
 """Confidence at which finalists are told apart before their last block. So strict a look does not spoil the interval of
 the end (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
+ALIKE = 0.5
+"""Parts of the noise that a policy allows: finalists that differ by no more need no further block, since whichever wins
+nobody loses by it."""
+
+BLOCKS_SHARE = 0.35
+"""Of the time that a policy gives to sample a candidate, what the blocks of a finalist take together: it was sampled
+before, and pairs tell finalists apart with fewer samples."""
+
 _WARM_UP_BLOCK = 3
 
 
@@ -115,43 +123,49 @@ def warm_up(take: Take, policy: Policy, clock: Clock) -> list[float]:
 def interleave(
     takes: Sequence[Take],
     policy: Policy,
-    clock: Clock,
     at: Callable[[int], None] = lambda index: None,
     until_clear: bool = False,
 ) -> list[tuple[float, ...]]:
     """`policy.confirm_blocks` samples of each, aligned: sample i of all comes from the same round of blocks. With
-    `until_clear` fewer, but six, where one is faster than all others beyond any doubt.
+    `until_clear` fewer, but six, where each is slower than the fastest beyond any doubt, or as fast.
 
     In a round every candidate has one block of executions, in an order drawn anew for each round, so that neither
     drift nor a neighbour's leftovers favour anyone. A block's first execution is dropped and its median kept. `at` is
     told which candidate comes next.
     """
     order = random.Random(policy.seed)
-    lengths = [_block_length(take, policy, clock, at, index) for index, take in enumerate(takes)]
+    lengths = [_block_length(take, policy, at, index) for index, take in enumerate(takes)]
     samples: list[list[float]] = [[] for _ in takes]
     for _ in range(max(policy.confirm_blocks, SMALLEST_COUNT)):
         for index in order.sample(range(len(takes)), len(takes)):
             at(index)
             takes[index]()
             samples[index].append(statistics.median(takes[index]() for _ in range(lengths[index])))
-        if until_clear and _is_clear(samples):
+        if until_clear and _is_clear(samples, ALIKE * policy.noise):
             break
     return [tuple(ones) for ones in samples]
 
 
-def _is_clear(samples: Sequence[Sequence[float]]) -> bool:
-    """Whether the fastest of several is faster than each other, all comparisons together at the confidence `CLEAR`."""
+def _is_clear(samples: Sequence[Sequence[float]], alike: float) -> bool:
+    """Whether each but the fastest is slower, all comparisons together at the confidence `CLEAR`, or differs from it by
+    no more than `alike`, relative."""
     if len(samples) < 2 or len(samples[0]) < SMALLEST_COUNT:
         return False
     fastest = min(range(len(samples)), key=lambda index: statistics.fmean(map(math.log, samples[index])))
     confidence = 1 - (1 - CLEAR) / (len(samples) - 1)
-    others = (other for index, other in enumerate(samples) if index != fastest)
-    return all(paired_log_ratio(samples[fastest], other, confidence)[2] < 0 for other in others)
+    for index, other in enumerate(samples):
+        if index != fastest and paired_log_ratio(samples[fastest], other, confidence)[2] >= 0:
+            _, low, high = paired_log_ratio(samples[fastest], other)
+            if max(-low, high) > alike:
+                return False
+    return True
 
 
-def _block_length(take: Take, policy: Policy, clock: Clock, at: Callable[[int], None], index: int) -> int:
-    """Executions in a block, so that all blocks of one candidate take about `sampling_seconds`; 1 to 25."""
+def _block_length(take: Take, policy: Policy, at: Callable[[int], None], index: int) -> int:
+    """Executions in a block, so that all blocks of one candidate take about `BLOCKS_SHARE` of `sampling_seconds`; 1 to
+    25. A finalist needs no warming up for that: it ran before, and each block drops its first execution."""
     at(index)
-    typical = statistics.median(warm_up(take, policy, clock))
-    share = policy.sampling_seconds / max(policy.confirm_blocks, 1)
+    take()
+    typical = statistics.median(take() for _ in range(_WARM_UP_BLOCK))
+    share = BLOCKS_SHARE * policy.sampling_seconds / max(policy.confirm_blocks, 1)
     return max(1, min(25, math.floor(share / max(typical, 1e-9)) - 1))

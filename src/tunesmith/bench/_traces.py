@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tunesmith.problems import Expected
 from tunesmith.records import Operand
 
-from ._case import Case
+from ._case import VerificationCase
 from ._poison import Bytes, itemsize, output_pattern
 from ._regions import Region, logical, padding_mask
 
@@ -78,7 +78,7 @@ def relative_error(traces: Traces) -> float | None:
 class Seen(Traces):
     """By looking at every byte, which are all here."""
 
-    case: Case
+    case: VerificationCase
     poison: int
     left: Mapping[str, Left]
 

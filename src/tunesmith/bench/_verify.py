@@ -10,7 +10,7 @@ from functools import cached_property
 from tunesmith.devices import Buffer, Device, Program
 from tunesmith.records import Plan
 
-from ._case import Case
+from ._case import VerificationCase
 from ._checks import Checks
 from ._device_memory import DeviceMemory, fits, needed_bytes
 from ._host_memory import HostMemory
@@ -36,7 +36,7 @@ class Verifier:
         self._device = device
         self._kept: OrderedDict[int, DeviceMemory] = OrderedDict()
 
-    def judge(self, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
+    def judge(self, programs: Sequence[Program], plan: Plan, case: VerificationCase) -> Verdict:
         """Run a plan and look at every byte that it could have touched; raises LaunchError.
 
         It runs once for each poison in the outputs, so that a kernel that reads what it should only write is found out.
@@ -47,7 +47,7 @@ class Verifier:
         with self.hold(case) or HostMemory(self._device, case) as memory:
             return _judged(memory, programs, plan, case)
 
-    def hold(self, case: Case) -> DeviceMemory | None:
+    def hold(self, case: VerificationCase) -> DeviceMemory | None:
         """Bring a case to the device; None where its own programs cannot be had, or do not understand the case. Raises
         LaunchError."""
         if self._checks is None or not fits(case):
@@ -58,7 +58,7 @@ class Verifier:
         self._kept.move_to_end(id(case))
         return self._kept[id(case)]
 
-    def inputs(self, case: Case) -> Mapping[str, Buffer]:
+    def inputs(self, case: VerificationCase) -> Mapping[str, Buffer]:
         """Operands of a case that lie on the device as they were first written, by name; none if it is not kept."""
         kept = self._kept.get(id(case))
         return kept.inputs if kept else {}
@@ -78,7 +78,7 @@ class Verifier:
             self._kept.popitem(last=False)[1].release()
 
 
-def _judged(memory: HostMemory, programs: Sequence[Program], plan: Plan, case: Case) -> Verdict:
+def _judged(memory: HostMemory, programs: Sequence[Program], plan: Plan, case: VerificationCase) -> Verdict:
     runs: list[Traces] = []
     for poison in POISONS:
         runs.append(memory.run(programs, plan, poison))

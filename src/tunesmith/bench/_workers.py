@@ -12,7 +12,7 @@ from tunesmith.records import Outcome, Target, UserError
 
 from ._events import Event, WorkerLost
 from ._job import Policy
-from ._messages import At, Done, Interleave, Measure, Start
+from ._messages import At, Done, InterleaveRequest, MeasureRequest, Start
 from ._process import UNWATCHED_SECONDS, Child, Spawner
 from .machine import WAITED
 
@@ -60,7 +60,7 @@ class Worker:
         self.served = 0
         child.send(Start(target, policy))
 
-    def ask(self, request: Measure | Interleave) -> None:
+    def ask(self, request: MeasureRequest | InterleaveRequest) -> None:
         self._enter(At("preparing"))
         self.served += 1
         self._child.send(request)

@@ -15,10 +15,10 @@ from tunesmith.records import Binary, Module, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
 from . import faults
-from ._messages import Built, Probe, Ready, Running
+from ._device_runner import OUT_OF_MEMORY
+from ._messages import Built, CompilerReady, Probe, Running
 from ._poison import itemsize
 from ._process import connect_to_parent, requests
-from ._stand import OUT_OF_MEMORY
 from .machine import MACHINE_FAILED
 
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> None:
     connection = connect_to_parent(arguments)
     faults.play("compiler")
     builder = _Builder(connection.recv().target, lambda now: connection.send(Running(now)))
-    connection.send(Ready())
+    connection.send(CompilerReady())
     for request in requests(connection):
         connection.send(builder.answer(request))
 

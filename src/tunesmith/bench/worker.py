@@ -9,9 +9,9 @@ from tunesmith.devices import Device, LaunchError, open_device
 from tunesmith.records import UserError
 
 from . import faults
-from ._messages import Done, Interleave, Measure, Start
+from ._device_runner import DeviceRunner
+from ._messages import Done, InterleaveRequest, MeasureRequest, Start
 from ._process import connect_to_parent, requests
-from ._stand import Stand
 
 
 def main(arguments: list[str]) -> None:
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> None:
     start = connection.recv()
     device = _opened(start, connection)
     if device is not None:
-        _serve(Stand(device, start.policy, connection.send), connection)
+        _serve(DeviceRunner(device, start.policy, connection.send), connection)
 
 
 def _opened(start: Start, connection: Connection) -> Device | None:
@@ -34,7 +34,7 @@ def _opened(start: Start, connection: Connection) -> Device | None:
     return device
 
 
-def _serve(stand: Stand, connection: Connection) -> None:
+def _serve(stand: DeviceRunner, connection: Connection) -> None:
     for request in requests(connection):
         done = _answer(stand, request)
         faults.reached("reporting")
@@ -43,9 +43,9 @@ def _serve(stand: Stand, connection: Connection) -> None:
             return
 
 
-def _answer(stand: Stand, request: Measure | Interleave) -> Done | UserError:
+def _answer(stand: DeviceRunner, request: MeasureRequest | InterleaveRequest) -> Done | UserError:
     try:
-        return stand.measure(request) if isinstance(request, Measure) else stand.interleave(request)
+        return stand.measure(request) if isinstance(request, MeasureRequest) else stand.interleave(request)
     except UserError as error:
         return error
 

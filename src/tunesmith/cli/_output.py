@@ -45,6 +45,10 @@ Device = Annotated[
 Family = Annotated[str, typer.Option(help="A kernel family, where several can.")]
 ComputeUnits = Annotated[int | None, typer.Option(min=1, help="Keep every grid to so many of the device's.")]
 Occupancy = Annotated[int, typer.Option(min=1, max=64, help="Work-groups that a compute unit holds at once.")]
+Order = Annotated[
+    str | None,
+    typer.Option(help="The policy whose best guesses are measured first, such as latency (if absent); file asks none."),
+]
 MaxSize = Annotated[
     int | None,
     typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats."),

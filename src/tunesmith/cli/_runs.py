@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from tunesmith.records import printable
 from tunesmith.report import CompilingReport, ProgressReport
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 
 from ._output import messages, print_facts
 
@@ -28,10 +28,10 @@ PlanT = TypeVar("PlanT")
 
 
 def carried_out(
-    work: Callable[..., Outcome[PlanT]],
+    work: Callable[..., RunOutcome[PlanT]],
     folder: Path,
-    document: Callable[[Outcome[PlanT]], Mapping[str, Any]],
-    tables: Callable[[Outcome[PlanT]], RenderableType],
+    document: Callable[[RunOutcome[PlanT]], Mapping[str, Any]],
+    tables: Callable[[RunOutcome[PlanT]], RenderableType],
     *,
     quiet: bool,
     as_json: bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import NoReturn
 
 
 def main() -> None:
@@ -16,8 +17,13 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:
-        sys.stderr.write("tunesmith: interrupted\n")
-        sys.exit(130)
+        interrupted()
+
+
+def interrupted() -> NoReturn:
+    """End the program as one that Ctrl-C has stopped."""
+    sys.stderr.write("tunesmith: interrupted\n")
+    sys.exit(130)
 
 
 def _run() -> None:

@@ -10,7 +10,7 @@ import typer
 from tunesmith import session
 from tunesmith.report import documents, tables
 
-from ._output import Device, Json, MaxSize, print_facts
+from ._output import Device, Json, MaxSize, Order, print_facts
 
 
 def plan(
@@ -24,6 +24,7 @@ def plan(
             help="Time a few configurations to forecast the minutes; if absent, not those of a kernel of your own.",
         ),
     ] = None,
+    order: Order = None,
     as_json: Json = False,
 ) -> None:
     """Show every step before running: lineages x candidates x sizes, enqueues, the exhaustive product, minutes.
@@ -34,7 +35,7 @@ def plan(
 
     Example: `tunesmith plan examples/wiki.yaml --max-size 256`
     """
-    made = session.plan(file, device=device, max_size=max_size, calibrate=calibrate)
+    made = session.plan(file, device=device, max_size=max_size, order=order, calibrate=calibrate)
     print_facts(as_json, documents.plan, tables.plan, made)
     if not made.is_possible:
         raise typer.Exit(1)

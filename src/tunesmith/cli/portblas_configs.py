@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.formats.portblas import Mode
+from tunesmith.formats.portblas import RuleSet
 from tunesmith.report import portblas_lists as report
 from tunesmith.session.portblas.sets import listed_sets
 
@@ -16,7 +16,7 @@ from .portblas_generate import Folders
 
 def configs(
     folder: Folders = None,
-    mode: Annotated[Mode, typer.Option(help="Whose rules decide what is valid.")] = Mode.OURS,
+    mode: Annotated[RuleSet, typer.Option(help="Whose rules decide what is valid.")] = RuleSet.OURS,
     as_json: Json = False,
 ) -> None:
     """List the sets that ship and your own: JSON files in --folder and in the folders of TUNESMITH_PORTBLAS_SETS.

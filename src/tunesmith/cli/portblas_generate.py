@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.formats.portblas import Mode
+from tunesmith.formats.portblas import RuleSet
 from tunesmith.records import UserError, printable
 from tunesmith.report import portblas_lists as report
 from tunesmith.session.portblas.generate import generate as generate_files
@@ -35,8 +35,8 @@ def generate(
         bool, typer.Option("--list-files", "--list_files", help="Only print the sources' paths; write nothing.")
     ] = False,
     mode: Annotated[
-        Mode, typer.Option(help="Whose rules decide what is valid: ours, or compat: the original's, to the byte.")
-    ] = Mode.OURS,
+        RuleSet, typer.Option(help="Whose rules decide what is valid: ours, or compat: the original's, to the byte.")
+    ] = RuleSet.OURS,
     folder: Folders = None,
     as_json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.logic.random_decision import Objective
+from tunesmith.logic.random_decision import RandomObjective
 from tunesmith.records import UserError
 from tunesmith.report import random_choice as report
 from tunesmith.report.random_heatmap import heatmaps
@@ -22,7 +22,9 @@ def select(
         list[Path],
         typer.Argument(help="JSON of google-benchmark or primbench; folders of `random tune`, or their stores."),
     ],
-    objective: Annotated[Objective, typer.Option(help="What the best shape is best in.")] = Objective.GEOMEAN,
+    objective: Annotated[
+        RandomObjective, typer.Option(help="What the best shape is best in.")
+    ] = RandomObjective.GEOMEAN,
     out_dir: Annotated[Path | None, typer.Option(help="Folder for C++ headers and tunesmith_random.json.")] = None,
     plot_out: Annotated[
         Path | None,
@@ -55,7 +57,7 @@ def select(
 
     Example: `tunesmith random select out/h200 gfx90a.json --out-dir config`
     """
-    if (objective is Objective.WEIGHTED) != (weights is not None):
+    if (objective is RandomObjective.WEIGHTED) != (weights is not None):
         raise UserError("--weights", "goes with --objective weighted and with no other", "give both or neither")
     if plot_out and plot_out.suffix.lower() != ".svg":
         raise UserError("--plot-out", f"{plot_out} is no SVG", "give a name that ends in .svg")
@@ -76,5 +78,5 @@ def select(
     if not has_decisions:
         sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in found.complaints)
         raise typer.Exit(2)
-    if found.ends_the_original if objective is Objective.COMPAT else report.look_at(found):
+    if found.ends_the_original if objective is RandomObjective.COMPAT else report.look_at(found):
         raise typer.Exit(1)

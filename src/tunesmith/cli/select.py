@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tunesmith.library import DeviceAbsentError, load
-from tunesmith.logic import Choice, Logic, logic_files
+from tunesmith.library import DeviceAbsentError, Library, load
+from tunesmith.logic import Choice, Logic, Rule, logic_files
 from tunesmith.records import UserError, printable
 from tunesmith.report import documents, tables
 
@@ -23,28 +24,55 @@ def select(
         str,
         typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K."),
     ],
-    problem_type: Annotated[str, typer.Option("--type", help="Which problem type, where the folder has several.")] = "",
+    problem_type: Annotated[
+        str,
+        typer.Option("--type", help="Which problem type, where the folder has several; a GEMM's need not have logic."),
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback), and expected time.
+    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback; heuristic for a GEMM
+    without logic), and expected time.
 
     Example: `tunesmith select out/logic --size 1024 1024 1 1024`
+
+    Example: `tunesmith select out/logic --size 1024 1024 1024 --type Cij_Aik_Bkj_DB`
     """
     sizes = sizes_of([size, *context.args])
     with load(logic) as library:
         try:
-            choice = library.select(*sizes, problem_type=problem_type)
-        except DeviceAbsentError as absent:
-            said = printable(f"{absent.place} {absent.what}")
-            sys.stderr.write(f"tunesmith: {said}; whether the solution is legal was not asked\n")
-            choice = library.says(*sizes, problem_type=problem_type)
+            choice = _choice(library, sizes, problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
+    _say_what_is_not_used(logic, choice)
     print_facts(as_json, documents.choice, tables.choice, sizes, choice, _unfinished(logic, choice))
 
 
+def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choice:
+    """What is launched here; of logic whose device is absent, what it prefers."""
+    try:
+        _ = library.target  # without its device, a logic's answer is worth more than a policy's for another device
+    except DeviceAbsentError as absent:
+        with suppress(ValueError):
+            choice = library.says(*sizes, problem_type=problem_type)
+            said = printable(f"{absent.place} {absent.what}")
+            sys.stderr.write(f"tunesmith: {said}; whether the solution is legal was not asked\n")
+            return choice
+    return library.select(*sizes, problem_type=problem_type)
+
+
+def _say_what_is_not_used(logic: Path, choice: Choice) -> None:
+    """Of a policy's choice: where the type's logic was made, if there is one."""
+    for path in logic_files(logic) if choice.rule is Rule.HEURISTIC else ():
+        document = Logic.load(path).document
+        if document.problem_type == choice.solution.type:
+            said = printable(f"{path} was made on {document.origin.device} ({document.origin.api})")
+            sys.stderr.write(f"tunesmith: {said}, which the library does not work on; a policy chose\n")
+
+
 def _unfinished(logic: Path, choice: Choice) -> str:
-    """What the run that wrote the chosen solution's logic had not decided yet."""
+    """What the run that wrote the chosen solution's logic had not decided yet; nothing without a logic."""
+    if choice.rule is Rule.HEURISTIC:
+        return ""
     documents_ = (Logic.load(path).document for path in logic_files(logic))
     return next((one.unfinished for one in documents_ if one.problem_type == choice.solution.type), "")
 

@@ -11,7 +11,7 @@ import typer
 from tunesmith import session
 from tunesmith.report import documents, tables
 
-from ._output import Device, Json, MaxSize
+from ._output import Device, Json, MaxSize, Order
 from ._runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
 
 
@@ -23,6 +23,7 @@ def tune(
     budget: Budget = None,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
+    order: Order = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -39,6 +40,7 @@ def tune(
         device=device,
         max_size=max_size,
         budget_minutes=budget,
+        order=order,
         reuse=session.Reuse.of(retry_failed, remeasure),
     )
     carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json)

@@ -20,7 +20,7 @@ SHARED_BYTES_BY_DEFAULT = 48 * 1024
 
 
 @dataclass(slots=True)
-class Kernel:
+class CudaFunction:
     """A function of a loaded module. `launched`: it ran before, so that no launch has to wait for its code."""
 
     function: Any
@@ -38,11 +38,11 @@ class Kernel:
 class LoadedModule:
     """Unloaded when nobody, no prepared plan either, refers to it any more; a tuning run loads thousands."""
 
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, CudaFunction]
     convention: Convention
 
     @staticmethod
-    def of(module: Any, kernels: Mapping[str, Kernel], convention: Convention) -> LoadedModule:
+    def of(module: Any, kernels: Mapping[str, CudaFunction], convention: Convention) -> LoadedModule:
         loaded = LoadedModule(kernels, convention)
         weakref.finalize(loaded, dropped, "cuModuleUnload", module).atexit = False
         return loaded

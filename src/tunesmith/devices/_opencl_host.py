@@ -24,7 +24,7 @@ Addresses = dict[str, int]
 
 
 @dataclass(slots=True)
-class Memory:
+class OpenCLMemory:
     """A buffer, or a part of one: OpenCL makes parts of whole buffers only, so a part remembers its `root`.
 
     Where it is a host array's memory: `host_bytes` is how much of it the host reads once it is released, and `address`
@@ -49,7 +49,7 @@ class HostWork:
         self.queue, self.stays = queue, stays
         self._ended = -SPINNING_SECONDS
 
-    def prepare(self, plan: Plan, programs: Sequence[HostBlas], operands: Mapping[str, Memory]) -> HostPrepared:
+    def prepare(self, plan: Plan, programs: Sequence[HostBlas], operands: Mapping[str, OpenCLMemory]) -> HostPrepared:
         """Raises LaunchError for a plan that has other steps as well."""
         calls = [step for step in plan.steps if isinstance(step, LibraryCall)]
         if len(calls) < len(plan.steps):
@@ -87,7 +87,7 @@ class HostWork:
             if maps:
                 self.queue.finish()
 
-    def _address(self, memory: Memory, maps: dict[int, Any]) -> int:
+    def _address(self, memory: OpenCLMemory, maps: dict[int, Any]) -> int:
         handle = memory.handle
         if handle.int_ptr not in maps:
             read_only = handle.get_info(cl.mem_info.FLAGS) & cl.mem_flags.READ_ONLY
@@ -101,7 +101,11 @@ class HostPrepared(Prepared):
     """BLAS calls bound to memory: `calls` are made while it is shown. The work is done when `enqueue` returns."""
 
     def __init__(
-        self, work: HostWork, calls: Sequence[LibraryCall], programs: Sequence[HostBlas], memory: Mapping[str, Memory]
+        self,
+        work: HostWork,
+        calls: Sequence[LibraryCall],
+        programs: Sequence[HostBlas],
+        memory: Mapping[str, OpenCLMemory],
     ) -> None:
         self._work, self._memory = work, memory
         self._bind = [(programs[call.module], call) for call in calls]
@@ -111,7 +115,7 @@ class HostPrepared(Prepared):
     def enqueue(self) -> None:
         self._work.time([self])
 
-    def show(self, address_of: Callable[[Memory], int]) -> None:
+    def show(self, address_of: Callable[[OpenCLMemory], int]) -> None:
         """Learn where the operands lie now, unless they stay where they were."""
         if self._addresses and self._work.stays:
             return

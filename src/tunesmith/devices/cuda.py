@@ -32,7 +32,7 @@ from ._base import Bytes, Device, LaunchError, Prepared
 from ._cublas import CuBlas, Use
 from ._cuda_arguments import Convention
 from ._cuda_driver import REMEDY, bindings, call, dropped
-from ._cuda_program import Kernel, LoadedModule
+from ._cuda_program import CudaFunction, LoadedModule
 from ._cuda_program import Repeated as Repeated
 from ._cuda_repeated import RepeatedPlan as RepeatedPlan
 from ._cuda_repeated import bound
@@ -77,7 +77,7 @@ class Cuda(Api):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CudaMemory:
     """Device memory, or a part of it (`owned` is False), which lives as long as the whole."""
 
     address: int
@@ -90,7 +90,7 @@ class CudaPrepared(Prepared):
     """Commands ready to be enqueued; `programs` are kept as long as it is."""
 
     commands: Sequence[Callable[[], object]]
-    kernels: Sequence[Kernel | Use]
+    kernels: Sequence[CudaFunction | Use]
     programs: Sequence[object]
 
     def enqueue(self) -> None:
@@ -118,7 +118,7 @@ class CudaDevice(Device):
         self._stream = self._own
         self._start, self._end = (call("cuEventCreate", 0) for _ in range(2))
         self._gate = _gate(self._stream)
-        self._memory: set[Memory] = set()
+        self._memory: set[CudaMemory] = set()
 
     @property
     def alignment(self) -> int:
@@ -128,24 +128,24 @@ class CudaDevice(Device):
     def lost(self) -> bool:
         return CUDA.lost
 
-    def allocate(self, size: int) -> Memory:
-        memory = Memory(int(call("cuMemAlloc", max(size, 1))), size, owned=True)
+    def allocate(self, size: int) -> CudaMemory:
+        memory = CudaMemory(int(call("cuMemAlloc", max(size, 1))), size, owned=True)
         self._memory.add(memory)
         return memory
 
-    def view(self, buffer: Memory, offset: int, size: int) -> Memory:
+    def view(self, buffer: CudaMemory, offset: int, size: int) -> CudaMemory:
         if offset < 0 or offset + size > buffer.size:
             raise ValueError(f"bytes {offset} to {offset + size} of a buffer of {buffer.size}")
-        return Memory(buffer.address + offset, size, owned=False)
+        return CudaMemory(buffer.address + offset, size, owned=False)
 
-    def write(self, buffer: Memory, data: Bytes, offset: int = 0) -> None:
+    def write(self, buffer: CudaMemory, data: Bytes, offset: int = 0) -> None:
         part = self.view(buffer, offset, data.nbytes)
         host = np.ascontiguousarray(data)
         if host.nbytes:
             call("cuMemcpyHtoDAsync", part.address, host.ctypes.data, host.nbytes, self._stream)
         self.synchronize()
 
-    def read(self, buffer: Memory, size: int, offset: int = 0) -> Bytes:
+    def read(self, buffer: CudaMemory, size: int, offset: int = 0) -> Bytes:
         part = self.view(buffer, offset, size)
         host = np.empty(size, dtype=np.uint8)
         if size:
@@ -153,7 +153,9 @@ class CudaDevice(Device):
         self.synchronize()
         return host
 
-    def copy(self, source: Memory, target: Memory, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+    def copy(
+        self, source: CudaMemory, target: CudaMemory, size: int, source_offset: int = 0, target_offset: int = 0
+    ) -> None:
         from_part, to_part = self.view(source, source_offset, size), self.view(target, target_offset, size)
         if size:
             call("cuMemcpyDtoDAsync", to_part.address, from_part.address, size, self._stream)
@@ -163,17 +165,17 @@ class CudaDevice(Device):
             return CuBlas.load(binary.payload.decode())
         module = call("cuModuleLoadData", binary.payload)
         entries = [fact.entry for fact in binary.facts]
-        kernels = {entry: Kernel(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
+        kernels = {entry: CudaFunction(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
         return LoadedModule.of(module, kernels, Convention.of(binary.metadata))
 
     def prepare(
-        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, Memory], workspace: Memory | None
+        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, CudaMemory], workspace: CudaMemory | None
     ) -> CudaPrepared:
         memory = dict(operands) | ({"": workspace} if workspace else {})
         addresses = {name: one.address for name, one in memory.items()}
         commands = [self._command(step, programs, addresses) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
-        kernels: list[Kernel | Use] = [programs[step.module].kernels[step.entry] for step in launches]
+        kernels: list[CudaFunction | Use] = [programs[step.module].kernels[step.entry] for step in launches]
         kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
         return CudaPrepared(commands, kernels, tuple(programs))
 
@@ -184,7 +186,7 @@ class CudaDevice(Device):
             return partial(Repeated(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
         return partial(bound(step, programs, addresses), stream, addresses)
 
-    def repeated(self, step: Launch, program: LoadedModule, workspace: Memory | None) -> Repeated:
+    def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> Repeated:
         """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
         operands = {argument.name: 0 for argument in step.arguments if isinstance(argument, OperandArgument)}
         return Repeated(step, program, operands | {"": workspace.address if workspace else 0})
@@ -241,7 +243,7 @@ class CudaDevice(Device):
     def synchronize(self) -> None:
         call("cuStreamSynchronize", self._stream)
 
-    def release(self, *buffers: Memory) -> None:
+    def release(self, *buffers: CudaMemory) -> None:
         if CUDA.lost:
             return  # it is the parent's
         for buffer in buffers:

@@ -61,7 +61,7 @@ class Fake(Api):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class FakeMemory:
     """Part of an allocation; what lies around it can be reached, as on a real device."""
 
     base: Bytes
@@ -93,12 +93,12 @@ class FakeDevice(Device):
         if size > self.target.max_allocation_bytes or self._allocated > self.target.global_memory_bytes:
             self._allocated -= size
             raise LaunchError("out of memory", f"{size} bytes more than the fake device has")
-        return Memory(np.zeros(size, np.uint8), 0, size)
+        return FakeMemory(np.zeros(size, np.uint8), 0, size)
 
     def view(self, buffer: Buffer, offset: int, size: int) -> Buffer:
         if offset % ALIGNMENT or offset + size > buffer.size:
             raise ValueError(f"no view of {size} bytes at {offset} in a buffer of {buffer.size}")
-        return Memory(buffer.base, buffer.start + offset, size)
+        return FakeMemory(buffer.base, buffer.start + offset, size)
 
     def write(self, buffer: Buffer, data: Bytes, offset: int = 0) -> None:
         buffer.bytes[offset : offset + len(data)] = data
@@ -111,7 +111,7 @@ class FakeDevice(Device):
 
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
         flat = array.reshape(-1).view(np.uint8)
-        return Memory(flat, 0, flat.size)
+        return FakeMemory(flat, 0, flat.size)
 
     def load(self, binary: Binary) -> Program:
         return binary
@@ -203,7 +203,7 @@ def _scalars(launch: Launch) -> list[int | float]:
     return [argument.value for argument in launch.arguments if isinstance(argument, ScalarArgument)]
 
 
-def _view(memory: Memory, dtype: np.dtype[Any], shape: Sequence[float], strides: Sequence[float]) -> NDArray[Any]:
+def _view(memory: FakeMemory, dtype: np.dtype[Any], shape: Sequence[float], strides: Sequence[float]) -> NDArray[Any]:
     whole = memory.bytes[: memory.size // dtype.itemsize * dtype.itemsize].view(dtype)
     return as_strided(whole, [int(extent) for extent in shape], [int(stride) * dtype.itemsize for stride in strides])
 
@@ -218,10 +218,10 @@ class _Gemm:
     b: NDArray[Any]
     alpha: float
     beta: float
-    output: Memory
+    output: FakeMemory
 
     @staticmethod
-    def of(launch: Launch, operands: Mapping[str, Memory], dtype: np.dtype[Any]) -> _Gemm:
+    def of(launch: Launch, operands: Mapping[str, FakeMemory], dtype: np.dtype[Any]) -> _Gemm:
         memories = [operands[one.name] for one in launch.arguments if isinstance(one, OperandArgument)]
         m, n, batch, k, *rest = _scalars(launch)
         shapes = [(m, n, batch), (m, n, batch), (m, k, batch), (k, n, batch)]

@@ -45,7 +45,7 @@ from tunesmith.toolchains.opencl import build, completed, wait_until_running
 from ._api import Api, Found
 from ._base import Bytes, Device, LaunchError, Prepared
 from ._host_blas import HostBlas
-from ._opencl_host import HostPrepared, HostWork, Memory
+from ._opencl_host import HostPrepared, HostWork, OpenCLMemory
 from ._opencl_target import describe
 
 SPARE = 16
@@ -116,26 +116,26 @@ class OpenCLDevice(Device):
     def lost(self) -> bool:
         return OPENCL.lost
 
-    def allocate(self, size: int) -> Memory:
+    def allocate(self, size: int) -> OpenCLMemory:
         with _LAUNCHING:
             handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size, 1))
-        return Memory(handle, handle)
+        return OpenCLMemory(handle, handle)
 
-    def view(self, buffer: Memory, offset: int, size: int) -> Memory:
+    def view(self, buffer: OpenCLMemory, offset: int, size: int) -> OpenCLMemory:
         start = buffer.offset + offset
         with _LAUNCHING:
-            return Memory(buffer.root.get_sub_region(start, max(size, 1)), buffer.root, start)
+            return OpenCLMemory(buffer.root.get_sub_region(start, max(size, 1)), buffer.root, start)
 
     @property
     def alignment(self) -> int:
         return max(1, int(self._device.mem_base_addr_align) // 8)
 
-    def write(self, buffer: Memory, data: Bytes, offset: int = 0) -> None:
+    def write(self, buffer: OpenCLMemory, data: Bytes, offset: int = 0) -> None:
         if data.size:
             with _WAITING:
                 cl.enqueue_copy(self._queue, buffer.handle, data, dst_offset=offset)
 
-    def read(self, buffer: Memory, size: int, offset: int = 0) -> Bytes:
+    def read(self, buffer: OpenCLMemory, size: int, offset: int = 0) -> Bytes:
         data = np.empty(size, dtype=np.uint8)
         if size:
             with _WAITING:
@@ -143,23 +143,24 @@ class OpenCLDevice(Device):
             self._running.clear()
         return data
 
-    def copy(self, source: Memory, target: Memory, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+    def copy(
+        self, source: OpenCLMemory, target: OpenCLMemory, size: int, source_offset: int = 0, target_offset: int = 0
+    ) -> None:
         first, to = source.offset + source_offset, target.offset + target_offset
         if size:
             with _LAUNCHING:
                 cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=first, dst_offset=to)
 
-    def wrap(self, array: NDArray[Any]) -> Memory | None:
+    def wrap(self, array: NDArray[Any]) -> OpenCLMemory | None:
         """None on a GPU, and for an array that is empty, not contiguous or not aligned as its elements are."""
-        fits = array.flags.c_contiguous and array.flags.aligned and array.nbytes > 0
-        if self.target.kind != "CPU" or not fits:
+        flags, writeable = array.flags, array.flags.writeable
+        if self.target.kind != "CPU" or not (flags.c_contiguous and flags.aligned and array.nbytes):
             return None
-        writeable = array.flags.writeable
         access = cl.mem_flags.READ_WRITE if writeable else cl.mem_flags.READ_ONLY
         with _LAUNCHING:
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
         shown = 0 if self._works_on_host_arrays or not writeable else array.nbytes
-        return Memory(handle, handle, host_bytes=shown, address=array.ctypes.data)
+        return OpenCLMemory(handle, handle, host_bytes=shown, address=array.ctypes.data)
 
     def load(self, binary: Binary) -> _Loaded | HostBlas:
         OPENCL.use()
@@ -175,7 +176,7 @@ class OpenCLDevice(Device):
         return binary if binary.language == BLAS else completed(binary, program.program)
 
     def prepare(
-        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, Memory], workspace: Memory | None
+        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, OpenCLMemory], workspace: OpenCLMemory | None
     ) -> Prepared:
         if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
@@ -217,7 +218,7 @@ class OpenCLDevice(Device):
             self._queue.finish()
         self._running.clear()
 
-    def release(self, *buffers: Memory) -> None:
+    def release(self, *buffers: OpenCLMemory) -> None:
         # PoCL 3.1 ends the process when a buffer is released before the commands that use it have run.
         if OPENCL.lost:
             return  # its memory is the parent's
@@ -228,7 +229,7 @@ class OpenCLDevice(Device):
                     self._show_host(buffer)
                 buffer.handle.release()
 
-    def _show_host(self, buffer: Memory) -> None:
+    def _show_host(self, buffer: OpenCLMemory) -> None:
         """OpenCL lets a driver keep its own copy of a host array until the host maps it."""
         shape, element = (buffer.host_bytes,), np.dtype(np.uint8)
         mapped, _ = cl.enqueue_map_buffer(self._queue, buffer.handle, cl.map_flags.READ, 0, shape, element)
@@ -276,7 +277,9 @@ class OpenCLDevice(Device):
 class _Binding:
     """Arguments of one plan as OpenCL takes them. `used` keeps the buffers alive, which OpenCL's arguments do not."""
 
-    def __init__(self, device: OpenCLDevice, operands: Mapping[str, Memory], workspace: Memory | None) -> None:
+    def __init__(
+        self, device: OpenCLDevice, operands: Mapping[str, OpenCLMemory], workspace: OpenCLMemory | None
+    ) -> None:
         self._device, self._operands, self._workspace = device, operands, workspace
         self.used: list[Any] = []
         self.kernels: list[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]] = []
@@ -364,12 +367,11 @@ def _found(device: Any, selector: str) -> Found:
         missing = [] if device.available and device.compiler_available else [device.name]
     except cl.Error as error:
         return Found(selector, None, f"does not describe itself: {error}", "update or remove its driver")
-    problem = "is not available, or has no compiler" if missing else ""
-    return Found(target.name, target, problem, "update its driver" if problem else "")
+    problem, remedy = ("is not available, or has no compiler", "update its driver") if missing else ("", "")
+    return Found(target.name, target, problem, remedy)
 
 
 _ZERO = np.zeros(1, dtype=np.uint8)
-
 _REASONS: dict[int, str] = {
     getattr(cl.status_code, name): reason
     for reason, names in {
@@ -392,8 +394,6 @@ _FATAL = ("context lost", "failed underway")
 """Reasons after which nothing more can be done in this context."""
 
 _NO_PLATFORM = Found(
-    "OpenCL",
-    None,
-    "no OpenCL driver is installed",
+    *("OpenCL", None, "no OpenCL driver is installed"),
     "install one: `sh scripts/ensure_opencl`, or Debian's package pocl-opencl-icd, or your GPU's driver",
 )

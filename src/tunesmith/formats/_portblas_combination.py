@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Value
 Pair = tuple[int, int]
 
 
-class Mode(StrEnum):
+class RuleSet(StrEnum):
     """Whose rules decide: `compat` the original generator's, to the byte; `ours` what kernels need."""
 
     COMPAT = "compat"
@@ -56,13 +56,13 @@ class Combination:
     def flags(self) -> tuple[bool, bool, bool]:
         return self.double_buffer, self.pad_a, self.pad_b
 
-    def tile(self, mode: Mode = Mode.OURS) -> str:
+    def tile(self, mode: RuleSet = RuleSet.OURS) -> str:
         """`Tile<...>`: of a work-item, a work-group, a sub-group (ours has none), at the top level, and of a batch. The
         original puts top-level tiles into the slots of sub-groups, which its kernels never read."""
         return f"Tile<{', '.join(map(str, self.tile_numbers(mode)))}>"
 
-    def tile_numbers(self, mode: Mode) -> tuple[int, ...]:
-        middle = (*self.top, 1, 1) if mode is Mode.COMPAT else (1, 1, *self.top)
+    def tile_numbers(self, mode: RuleSet) -> tuple[int, ...]:
+        middle = (*self.top, 1, 1) if mode is RuleSet.COMPAT else (1, 1, *self.top)
         return (*self.item, *self.group, *middle, *self.batch)
 
 

@@ -52,7 +52,7 @@ def read_json(path: Path) -> JsonNode:
     text, name = text_of(path, "JSON"), str(path)
     try:
         json.loads(text)
-        return _Walk(text, name).value("")
+        return _JsonWalk(text, name).value("")
     except json.JSONDecodeError as error:
         place = f"{name}:{error.lineno}:{error.colno}"
         raise UserError(place, f"not valid JSON ({error.msg})", "correct the syntax") from error
@@ -62,7 +62,7 @@ def read_json(path: Path) -> JsonNode:
         raise UserError(name, f"not readable JSON ({error})", "write numbers of a few digits") from error
 
 
-class _Walk:
+class _JsonWalk:
     """Over a text that is known to be JSON, so that no token can be out of place."""
 
     def __init__(self, text: str, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from tunesmith.problems import unknown_key
 from tunesmith.records import UserError
 
-from ._portblas_combination import Combination, Mode
+from ._portblas_combination import Combination, RuleSet
 from ._portblas_json import JsonNode
 
 LARGEST = 1 << 16
@@ -19,7 +19,7 @@ LARGEST = 1 << 16
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueFormat:
     """What a key lists: how one value is read, and how a person writes it."""
 
     example: str
@@ -51,9 +51,9 @@ class Kind:
         raise node.wrong(f"is {node.kind()}, expected a whole number from 1 to {LARGEST}", self.remedy)
 
 
-_SIZE, _PAIR, _FLAG = Kind("64", 1), Kind("[4, 4]", 2), Kind("true", 0)
+_SIZE, _PAIR, _FLAG = ValueFormat("64", 1), ValueFormat("[4, 4]", 2), ValueFormat("true", 0)
 
-KEYS: Mapping[str, tuple[str, Kind]] = {
+KEYS: Mapping[str, tuple[str, ValueFormat]] = {
     "cache_line_size": ("cache_line", _SIZE),
     "work_item_sizes": ("item", _PAIR),
     "work_group_sizes": ("group", _PAIR),
@@ -79,9 +79,9 @@ class Array:
     vectorizations: tuple[str, ...] = ("full",)
     ignored: tuple[str, ...] = ()
     """Keys that the original's own files have here, and that mean nothing."""
-    modes: tuple[Mode, ...] = tuple(Mode)
+    modes: tuple[RuleSet, ...] = tuple(RuleSet)
 
-    def generator(self, node: JsonNode, notes: list[str]) -> Generator:
+    def generator(self, node: JsonNode, notes: list[str]) -> ElementLists:
         """An element of the array, read. UserError for what it lacks, and for a value that is no such value."""
         remedy = f"write an object with {', '.join(self.keys)}"
         fields = node.object(remedy)
@@ -100,11 +100,11 @@ class Array:
             values[field] = tuple(map(kind.read, listed))
             if not listed:
                 notes.append(str(fields[key].wrong("lists nothing", "nothing is generated here until it does")))
-        return Generator(self, node.place, values)
+        return ElementLists(self, node.place, values)
 
 
 @dataclass(frozen=True)
-class Generator:
+class ElementLists:
     """The lists of values of one element, by field of a combination."""
 
     array: Array
@@ -144,6 +144,6 @@ ARRAYS = (
         ignored=("cache_line_size",),
     ),
     Array("naive", "naive", ("cache_line_size",), ("none",)),
-    Array("tall_skinny", "tall_skinny", (*_TILE, *_FLAGS, "vectorization_size"), modes=(Mode.OURS,)),
+    Array("tall_skinny", "tall_skinny", (*_TILE, *_FLAGS, "vectorization_size"), modes=(RuleSet.OURS,)),
 )
 """In the order of the list. The last is ours: the original has such kernels, and no array for them."""

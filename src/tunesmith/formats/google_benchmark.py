@@ -61,7 +61,7 @@ _OPTIONS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BenchmarkEntry:
     """One configuration's measurement, to be written. `estimate` is None where it failed, which `error` explains.
 
     `bytes` are those of one call, `iterations` how many calls were timed in all.
@@ -82,7 +82,7 @@ class Entry:
         return f"{self.generator}_{self.distribution}_{self.value_type}_{shape}/manual_time"
 
 
-def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> Entry:
+def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> BenchmarkEntry:
     """What came of filling a buffer, to be written. A time that no speed can be made of is a failure."""
     fields, bytes_ = problem.type.fields, int(OPERATIONS[problem.type.operation].bytes(problem))
     failure = f"{measurement.outcome.value}: {measurement.reason} {measurement.detail}"
@@ -90,7 +90,7 @@ def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> Ent
     if estimate and not all(_tells_a_speed(bytes_, time) for time in (estimate.seconds, estimate.low, estimate.high)):
         failure = f"no speed: {estimate.seconds} s, from {estimate.low} to {estimate.high}"
         estimate = None
-    return Entry(
+    return BenchmarkEntry(
         fields.word("Generator"),
         fields.word("Distribution"),
         fields.word("ValueType"),
@@ -184,12 +184,12 @@ def told(cautions: Sequence[str]) -> dict[str, object]:
     return {CAUTIONS_KEY: list(cautions)} if cautions else {}
 
 
-def write(entries: Sequence[Entry], context: Mapping[str, object]) -> str:
+def write(entries: Sequence[BenchmarkEntry], context: Mapping[str, object]) -> str:
     """The text of a file that holds `document`."""
     return json.dumps(document(entries, context), indent=2, allow_nan=False) + "\n"
 
 
-def document(entries: Sequence[Entry], context: Mapping[str, object]) -> dict[str, Any]:
+def document(entries: Sequence[BenchmarkEntry], context: Mapping[str, object]) -> dict[str, Any]:
     """What a file holds: rows in the order of `entries`, a failed one with `error_occurred` and no speed.
 
     `context` must have `hdp_gcn_arch_name`; ValueError without.
@@ -199,7 +199,7 @@ def document(entries: Sequence[Entry], context: Mapping[str, object]) -> dict[st
     return {"context": dict(context), "benchmarks": list(_written(entries))}
 
 
-def _written(entries: Iterable[Entry]) -> Iterator[dict[str, object]]:
+def _written(entries: Iterable[BenchmarkEntry]) -> Iterator[dict[str, object]]:
     for place, entry in enumerate(entries):
         milliseconds = entry.estimate.seconds * 1e3 if entry.estimate else 0.0
         yield {
@@ -220,7 +220,7 @@ def _written(entries: Iterable[Entry]) -> Iterator[dict[str, object]]:
         }
 
 
-def _counters(entry: Entry) -> dict[str, object]:
+def _counters(entry: BenchmarkEntry) -> dict[str, object]:
     if entry.estimate is None:
         return {"bytes": entry.bytes}
     rate = entry.bytes / entry.estimate.seconds

@@ -13,10 +13,10 @@ from pathlib import Path
 from tunesmith.problems import unknown_key
 from tunesmith.records import Rejection
 
-from ._portblas_combination import Combination, Mode
+from ._portblas_combination import Combination, RuleSet
 from ._portblas_json import JsonNode, read_json
 from ._portblas_rules import rejection
-from ._portblas_schema import ARRAYS, Array, Generator, repeated
+from ._portblas_schema import ARRAYS, Array, ElementLists, repeated
 from ._portblas_sets import ENVIRONMENT, PortBlasSet, find_set, list_sets
 
 ABOUT = "about"
@@ -51,7 +51,7 @@ class Config:
     """What a parameter file says. `counts` has every array of the file; `notes` are sentences with their place."""
 
     path: Path
-    mode: Mode
+    mode: RuleSet
     about: str
     combinations: tuple[Combination, ...]
     rejected: tuple[Rejected, ...]
@@ -59,7 +59,7 @@ class Config:
     counts: Mapping[str, Count]
 
 
-def read(path: Path, mode: Mode) -> Config:
+def read(path: Path, mode: RuleSet) -> Config:
     """The file's combinations in the original's order, each once, at its first place.
 
     Unknown keys are noted. UserError, with line, column and key, for what is no such file, for a key that is missing
@@ -88,7 +88,7 @@ def read(path: Path, mode: Mode) -> Config:
     return _combined(path, mode, _about(fields.get(ABOUT)), generators, notes)
 
 
-def _generators(array: Array, node: JsonNode, mode: Mode, notes: list[str]) -> Iterator[Generator]:
+def _generators(array: Array, node: JsonNode, mode: RuleSet, notes: list[str]) -> Iterator[ElementLists]:
     for item in node.items(f"write a list of objects with {', '.join(array.keys)}"):
         generator = array.generator(item, notes)
         if mode in array.modes:
@@ -98,7 +98,7 @@ def _generators(array: Array, node: JsonNode, mode: Mode, notes: list[str]) -> I
 
 
 def _combined(
-    path: Path, mode: Mode, about: str, generators: Mapping[str, tuple[Generator, ...]], notes: list[str]
+    path: Path, mode: RuleSet, about: str, generators: Mapping[str, tuple[ElementLists, ...]], notes: list[str]
 ) -> Config:
     unique: dict[Combination, None] = {}
     rejected: list[Rejected] = []
@@ -132,9 +132,9 @@ __all__ = [
     "Combination",
     "Config",
     "Count",
-    "Mode",
     "PortBlasSet",
     "Rejected",
+    "RuleSet",
     "find_set",
     "list_sets",
     "read",

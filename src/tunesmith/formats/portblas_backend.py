@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, product
 from operator import attrgetter
 
-from ._portblas_combination import Combination, Mode
+from ._portblas_combination import Combination, RuleSet
 from ._portblas_rules import FLOAT_BYTES, rejection
 from ._templates import template
 from .portblas_results import TYPE_NAMES
@@ -49,7 +49,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Table:
+class BackendTable:
     """The sizes of one element type, transposition and layout, the fastest first: of equally near ones it counts."""
 
     transpose_a: bool
@@ -94,14 +94,14 @@ def header(sizes: Iterable[Size], device: str, version: str) -> str:
     )
 
 
-def _tables(sizes: Iterable[Size], interleaved: bool) -> list[Table]:
+def _tables(sizes: Iterable[Size], interleaved: bool) -> list[BackendTable]:
     transposes = attrgetter("transpose_a", "transpose_b")
     those = [one for one in sizes if one.interleaved == interleaved]
     those.sort(key=lambda one: (transposes(one), -one.gflops))
-    return [Table(*which, tuple(found)) for which, found in groupby(those, transposes)]
+    return [BackendTable(*which, tuple(found)) for which, found in groupby(those, transposes)]
 
 
-def _absent(tables: Sequence[Table]) -> list[Absent]:
+def _absent(tables: Sequence[BackendTable]) -> list[Absent]:
     there = {(table.transpose_a, table.transpose_b) for table in tables}
     return [Absent(a, b) for a, b in product((False, True), (False, True)) if (a, b) not in there]
 
@@ -111,7 +111,7 @@ def _fits(one: Combination, element_bytes: int) -> bool:
     if one.cache_line * FLOAT_BYTES % element_bytes:
         return False
     as_floats = replace(one, cache_line=one.cache_line * FLOAT_BYTES // element_bytes)
-    return rejection(as_floats, Mode.OURS) is None
+    return rejection(as_floats, RuleSet.OURS) is None
 
 
 def _arguments(one: Combination) -> str:

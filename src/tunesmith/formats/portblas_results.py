@@ -19,7 +19,7 @@ TYPE_NAMES = {"s": "float", "d": "double", "h": "half"}
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PortBlasResult:
     """One line: 10^9 operations a second, milliseconds, and the error relative to the reference (None: not known)."""
 
     name: str
@@ -32,7 +32,7 @@ class Result:
         return f"{self.gflops:e} gflops: {self.name} - Time: {self.milliseconds:e} ms, Error: {error}"
 
 
-def listing(device: str, results: Sequence[Result]) -> str:
+def listing(device: str, results: Sequence[PortBlasResult]) -> str:
     """The whole text of one transposition."""
     ordered = sorted(results, key=lambda one: one.gflops)
     first = (f"Device: {printable(device)}", f"SIZE : {len(results)}", "== Performance Results ==")

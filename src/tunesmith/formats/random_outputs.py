@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random_decision import Decision
+from tunesmith.logic.random_decision import RandomDecision
 from tunesmith.logic.random_table import FILE_NAME, RandomTable, TunedShapes, read_table, write_table
 from tunesmith.problems import text_of
 from tunesmith.records import UNKNOWN_ARCHITECTURE, UserError
@@ -25,7 +25,7 @@ class Written:
     complaints: tuple[UserError, ...]
 
 
-def write_selection(decisions: Sequence[Decision], folder: Path, merge_from: Path | None = None) -> Written:
+def write_selection(decisions: Sequence[RandomDecision], folder: Path, merge_from: Path | None = None) -> Written:
     """Write a header a generator and the table into a folder, which is made.
 
     A header that is there already, else one of that name in `merge_from`, keeps its other architectures; so does the
@@ -46,7 +46,7 @@ def write_selection(decisions: Sequence[Decision], folder: Path, merge_from: Pat
     return Written(tuple(headers), table, tuple(complaints))
 
 
-def _named_in_cpp(decisions: Sequence[Decision]) -> tuple[list[Decision], list[UserError]]:
+def _named_in_cpp(decisions: Sequence[RandomDecision]) -> tuple[list[RandomDecision], list[UserError]]:
     """Those whose architecture a header can name, and why it cannot name the others."""
     refused: dict[str, UserError] = {}
     for decision in decisions:
@@ -58,10 +58,10 @@ def _named_in_cpp(decisions: Sequence[Decision]) -> tuple[list[Decision], list[U
 
 
 def _headers(
-    decisions: Sequence[Decision], folder: Path, merge_from: Path | None
+    decisions: Sequence[RandomDecision], folder: Path, merge_from: Path | None
 ) -> tuple[list[Path], list[UserError]]:
     paths, complaints = [], []
-    by_generator: dict[str, list[Decision]] = defaultdict(list)
+    by_generator: dict[str, list[RandomDecision]] = defaultdict(list)
     for decision in decisions:
         by_generator[decision.generator].append(decision)
     for generator, group in by_generator.items():
@@ -86,7 +86,7 @@ def _headers(
     return paths, complaints
 
 
-def _table(decisions: Sequence[Decision]) -> RandomTable:
+def _table(decisions: Sequence[RandomDecision]) -> RandomTable:
     entries: dict[str, dict[str, TunedShapes]] = defaultdict(dict)
     for decision in decisions:
         pairs = {(one.distribution, one.value_type): one.shape for one in decision.overrides}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tunesmith.problems import OPERATIONS, beginning_of
 from tunesmith.records import LaunchShape, Measurement, Target, UserError
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Entry, Run, Store, in_rounds
+from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Store, StoredRun, StoreEntry, in_rounds
 
 from . import google_benchmark
 from ._reading import DoubtError, Reading
@@ -50,7 +50,7 @@ def store_rows(path: Path) -> Reading:
         what = f"holds no measurement of a generator{f', but {others} of other kernels' if others else ''}"
         raise UserError(str(path), what, "name the store of `tunesmith random tune`")
     kept, older = _latest(measured)
-    by_target: dict[Target, list[google_benchmark.Entry]] = defaultdict(list)
+    by_target: dict[Target, list[google_benchmark.BenchmarkEntry]] = defaultdict(list)
     for target, made in kept:
         by_target[target].append(made)
     with Store.read(path) as store:
@@ -67,7 +67,7 @@ def store_rows(path: Path) -> Reading:
 
 def cautions_of(store: Store, target: Target) -> list[str]:
     """What made the times of a device's generators less to be trusted: notes of runs whose measurements still count."""
-    newest: dict[str, Entry] = {}
+    newest: dict[str, StoreEntry] = {}
     for entry in store.entries():
         if entry.problem.type.operation == OPERATION and entry.round in ROUNDS and entry.target.name == target.name:
             newest[entry.key] = entry
@@ -76,19 +76,19 @@ def cautions_of(store: Store, target: Target) -> list[str]:
     return list(dict.fromkeys(line for note in notes for line in note.split("\n")))
 
 
-def _is_of(run: Run, entry: Entry) -> bool:
+def _is_of(run: StoredRun, entry: StoreEntry) -> bool:
     began, ended = run.started, run.ended or run.started
     return began <= entry.measurement.started <= ended
 
 
-Read = tuple[Entry, LaunchShape, google_benchmark.Entry]
+Read = tuple[StoreEntry, LaunchShape, google_benchmark.BenchmarkEntry]
 """An entry with the launch shape that it is of, and as it is to be written."""
 
 
-def _split(entries: Iterable[Entry], file: str) -> tuple[list[Read], int, tuple[UserError, ...]]:
+def _split(entries: Iterable[StoreEntry], file: str) -> tuple[list[Read], int, tuple[UserError, ...]]:
     """Of each key the entry that counts, with all its rounds, in the order of their commits; how many entries are no
     generators'; and which types of generators' problems cannot be read."""
-    best: dict[str, Entry] = {}
+    best: dict[str, StoreEntry] = {}
     rounds: dict[str, dict[str, Measurement]] = defaultdict(dict)
     others = 0
     unreadable: dict[str, UserError] = {}
@@ -112,7 +112,7 @@ def _split(entries: Iterable[Entry], file: str) -> tuple[list[Read], int, tuple[
     return read, others, tuple(unreadable.values())
 
 
-def _written(entry: Entry) -> tuple[LaunchShape, google_benchmark.Entry]:
+def _written(entry: StoreEntry) -> tuple[LaunchShape, google_benchmark.BenchmarkEntry]:
     """Raises UserError for what no version of ours can have measured, and for what a newer one has."""
     OPERATIONS[OPERATION].validate(entry.problem.type)
     config = entry.solution.configuration
@@ -123,11 +123,11 @@ def _written(entry: Entry) -> tuple[LaunchShape, google_benchmark.Entry]:
         raise UserError(entry.key, f"holds a measurement that cannot be read ({error})", _REMEDY) from error
 
 
-def _latest(measured: Iterable[Read]) -> tuple[list[tuple[Target, google_benchmark.Entry]], int]:
+def _latest(measured: Iterable[Read]) -> tuple[list[tuple[Target, google_benchmark.BenchmarkEntry]], int]:
     """One entry for each launch shape of a case, the last; without those that cannot be compared with the last of its
     case, which are counted."""
     settings: dict[Case, tuple[object, ...]] = {}
-    cells: dict[tuple[Case, tuple[object, ...], LaunchShape], tuple[Target, google_benchmark.Entry]] = {}
+    cells: dict[tuple[Case, tuple[object, ...], LaunchShape], tuple[Target, google_benchmark.BenchmarkEntry]] = {}
     for entry, shape, made in measured:
         case = entry.target.architecture, made.generator, made.distribution, made.value_type, made.bytes
         settings[case] = setting = _setting(entry)
@@ -136,7 +136,7 @@ def _latest(measured: Iterable[Read]) -> tuple[list[tuple[Target, google_benchma
     return kept, len(cells) - len(kept)
 
 
-def _setting(entry: Entry) -> tuple[object, ...]:
+def _setting(entry: StoreEntry) -> tuple[object, ...]:
     """What must be alike for two speeds to be compared. The seed may differ: no speed depends on it."""
     problem, target = entry.problem, entry.target
     return (

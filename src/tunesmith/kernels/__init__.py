@@ -5,6 +5,17 @@ families of several languages have the same parameters, a tuning file may leave 
 """
 
 from ._base import Kernel
-from ._registry import KERNELS, LANGUAGE, OPEN, chosen, families, family_for, languages, tuning_space
+from ._registry import KERNELS, LANGUAGE, OPEN, VENDOR, chosen, families, family_for, languages, tuning_space
 
-__all__ = ["KERNELS", "LANGUAGE", "OPEN", "Kernel", "chosen", "families", "family_for", "languages", "tuning_space"]
+__all__ = [
+    "KERNELS",
+    "LANGUAGE",
+    "OPEN",
+    "VENDOR",
+    "Kernel",
+    "chosen",
+    "families",
+    "family_for",
+    "languages",
+    "tuning_space",
+]

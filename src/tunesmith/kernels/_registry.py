@@ -12,6 +12,9 @@ from tunesmith.spaces import Parameter, Space
 
 from ._base import Kernel
 
+VENDOR = "VendorBlas"
+"""The family that calls the vendor's library."""
+
 KERNELS: Registry[Kernel] = Registry(
     "kernel",
     {
@@ -22,7 +25,7 @@ KERNELS: Registry[Kernel] = Registry(
         "TritonTmaGemm": "tunesmith.kernels.gemm.triton.tma:TritonTmaGemm",
         "TritonGemm": "tunesmith.kernels.gemm.triton.dense:TritonGemm",
         "TritonGemv": "tunesmith.kernels.gemm.triton.gemv:TritonGemv",
-        "VendorBlas": "tunesmith.kernels.vendor:VendorBlas",
+        VENDOR: "tunesmith.kernels.vendor:VendorBlas",
         "PortBlasGemm": "tunesmith.kernels.gemm.portblas:PortBlasGemm",
         "PortBlasCuda": "tunesmith.kernels.gemm.portblas:PortBlasCuda",
         "Custom": "tunesmith.kernels.custom:CustomKernel",

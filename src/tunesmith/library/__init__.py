@@ -1,7 +1,8 @@
-"""Run time: load a library logic, choose, launch."""
+"""Run time: load a library logic, choose, launch; or multiply without one."""
 
 from ._device import DeviceAbsentError
+from ._untuned import matmul
 from .launch._launcher import Launched
 from .library import Library, load
 
-__all__ = ["DeviceAbsentError", "Launched", "Library", "load"]
+__all__ = ["DeviceAbsentError", "Launched", "Library", "load", "matmul"]

@@ -14,18 +14,20 @@ from tunesmith.devices.cuda import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, logic_files, place_in
 from tunesmith.problems import OPERATIONS, whole_size
-from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value
+from tunesmith.problems.gemm import gemm_type_named
+from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, fresh
 
-from ._device import absent, no_two_alike, open_for, open_gpu
+from ._device import DeviceAbsentError, absent, no_two_alike, open_for, open_gpu, open_untuned
 from .arrays._libraries import as_tensor, dtype_name, torch_if_there
 from .doors import door_of
 from .gemm._call import Arguments, Scalars, settled
 from .gemm._foreign_calls import ForeignCalls
 from .gemm._host_calls import HostCalls, on_host
 from .gemm._torch_calls import TorchCalls
+from .launch._heuristic import policies_know
 from .launch._launcher import Launched, Launcher, with_left_out
 from .launch._locks import call_lock
-from .launch._operand_calls import OperandCalls, Request
+from .launch._operand_calls import LaunchRequest, OperandCalls
 
 TOO_LARGE = "maximum allocation"
 """Why families refuse an operand that is larger than any buffer of the device."""
@@ -90,6 +92,7 @@ def _check_configurations(file: Path, logic: Logic) -> None:
 class Library:
     """Tuned solutions on one device. The device is opened, and solutions are compiled, when they are first needed.
 
+    `matmul` and `select` also serve types and devices without a logic: there a policy chooses (`Rule.HEURISTIC`).
     Calls from several threads come one after the other.
     """
 
@@ -105,9 +108,9 @@ class Library:
         self._all, self._asked, self._left_out = logics, device, left_out
         self._lock = call_lock()
         self._launchers: dict[str, Launcher] = {}
-        shared = self._launcher_on, self._lock, launched
-        self._host, self._torch, self._foreign = HostCalls(*shared), TorchCalls(*shared), ForeignCalls(*shared)
-        self._operands = OperandCalls(*shared)
+        products = self._any_launcher_on, self._lock, launched
+        self._host, self._torch, self._foreign = HostCalls(*products), TorchCalls(*products), ForeignCalls(*products)
+        self._operands = OperandCalls(self._launcher_on, self._lock, launched)
 
     @property
     def problem_types(self) -> tuple[ProblemType, ...]:
@@ -124,24 +127,22 @@ class Library:
         rows = self._launcher_on("").logics[problem_type].document.rows
         return tuple(row.sizes for row in rows if not row.leading)
 
-    def select(self, *sizes: int, problem_type: str = "") -> Choice:
+    def select(self, *sizes: int, problem_type: ProblemType | str = "") -> Choice:
         """What is launched for a problem of these sizes with natural leading dimensions, unless it does not compile.
 
         One size for each index of the problem type, in its order; for a GEMM without a batch, M, N, 1, K will do as
         well as M, N, K. They are column-major as in BLAS: `matmul` of row-major arrays is the problem of the transposed
-        product, so M and N change places. `problem_type` names the type where there are several. Raises ValueError
-        for sizes that are no whole numbers from 1 on, and for sizes or a type that do not fit; UserError when nothing
-        is legal there.
+        product, so M and N change places. `problem_type` names the type where there are several; a GEMM's need not have
+        a logic. Raises ValueError for sizes that are no whole numbers from 1 on, and for sizes or a type that do not
+        fit; UserError when nothing is legal there.
         """
-        launcher = self._launcher_on("")
-        kind = _named((*launcher.logics, *(launcher.sunk if problem_type else ())), problem_type, self._left_out)
-        if why := launcher.sunk.get(kind):
-            raise why
+        launcher = self._any_launcher_on("")
+        kind = self._selected(launcher, problem_type)
         problem = Problem(kind, _sizes(kind, sizes))
         with self._lock:
             choice = next(launcher.choices(problem), None)
             if choice is None:
-                raise _nothing_legal(problem, launcher.refusals(problem))
+                raise launcher.sunk.get(kind) or _nothing_legal(problem, launcher.refusals(problem))
         return choice
 
     def says(self, *sizes: int, problem_type: str = "") -> Choice:
@@ -178,7 +179,7 @@ class Library:
         nothing runs, and `devices.LaunchError` when the device fails.
         """
         kind = _named({logic.document.problem_type for _, logic in self._all}, problem_type, self._left_out)
-        request = Request.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
+        request = LaunchRequest.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
         return self._operands.launch(request, stream)
 
     def matmul(
@@ -205,12 +206,13 @@ class Library:
         the tensors, and for the host's memory the logic's. Rows or columns may be contiguous, or lie further apart;
         docs/library.md says what is copied, and which data types there are. `bias` has a number for each column of the
         result, `activation` is "relu", "gelu" or "silu", a `residual` is c with beta = 1, and with beta = 0, c is not
-        read. Scales are numbers, or one float32 on the device. What no logic was made for follows the product, which is
-        said once. The result has `out_dtype` (by default the operands' type; of float8 bfloat16, of int8 int32) and is
-        row-major, or it is `out`, which may be one of the operands.
+        read. Scales are numbers, or one float32 on the device. An epilogue that no logic was made for follows the
+        product, and a product that no logic was made for is launched as a policy chooses; each is said once. The result
+        has `out_dtype` (by default the operands' type; of float8 bfloat16, of int8 int32) and is row-major, or it is
+        `out`, which may be one of the operands.
 
         On a GPU nothing waits: torch tensors go on torch's current stream, others on `stream`. Raises TypeError and
-        ValueError as NumPy does, UserError where no logic serves the data type, and `devices.LaunchError` when the
+        ValueError as NumPy does, UserError where no kernel takes the data type, and `devices.LaunchError` when the
         device fails.
         """
         torch, there = torch_if_there(a, "a", stream)
@@ -240,37 +242,74 @@ class Library:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _selected(self, launcher: Launcher, asked: ProblemType | str) -> ProblemType:
+        """The type that is asked for: of those with a logic, else any GEMM's that policies choose kernels for here."""
+        known = (*launcher.logics, *(launcher.sunk if asked or launcher.absent else ()))
+        try:
+            return _named(known, asked, self._left_out)
+        except ValueError:
+            kind = asked if isinstance(asked, ProblemType) else gemm_type_named(asked)
+            if kind is None or kind.operation != "GEMM" or not policies_know(launcher.device.target):
+                raise
+            return kind
+
     def _launcher_on(self, selector: str) -> Launcher:
         """The library's own device without a selector, else the GPU that arrays lie on, opened if need be. Raises
-        UserError where another one was asked for."""
+        UserError where another one was asked for, and DeviceAbsentError where no logic was made on it."""
         with self._lock:
-            if selector not in self._launchers:
-                opened = (
+            launcher = self._launchers.get(selector)
+            if launcher is None:
+                launcher = (
                     self._opened_gpu(selector) if selector else self._launcher_for(*open_for(self._all, self._asked))
                 )
-                self._launchers[selector] = opened
+                self._launchers[selector] = launcher
+            if launcher.absent:
+                raise fresh(launcher.absent)
+            return launcher
+
+    def _any_launcher_on(self, selector: str) -> Launcher:
+        """The same for what needs no logic. The host's arrays go to a device of this machine where that of the logics
+        is absent."""
+        with self._lock:
+            if selector not in self._launchers:
+                try:
+                    self._launcher_on(selector)
+                except DeviceAbsentError as why:
+                    if selector not in self._launchers:
+                        without = fresh(why)
+                        self._launchers[selector] = self._launcher_for(self._opened_untuned(without), (), without)
             return self._launchers[selector]
+
+    def _opened_untuned(self, why: DeviceAbsentError) -> Device:
+        try:
+            return open_untuned(self._asked)
+        except UserError as error:
+            if not self._all:
+                raise
+            raise why from error
 
     def _opened_gpu(self, selector: str) -> Launcher:
         own = self._launchers.get("")
         if self._asked is None and not (own and own.device.target.selector == selector):
             return self._launcher_for(*open_gpu(self._all, selector))
         with nullcontext() if own or isinstance(self._asked, Device) else context_kept():
-            launcher = self._launcher_on("")
+            launcher = self._any_launcher_on("")
         target = launcher.device.target
         if not isinstance(launcher.device, CudaDevice) or target.selector != selector:
             what = f"the tensors lie on {selector}, the library works on {target.selector} ({target.name})"
             raise UserError("matmul", what, f"load it with device={selector!r}, or without a device")
         return launcher
 
-    def _launcher_for(self, device: Device, used: Iterable[tuple[Path, Logic]]) -> Launcher:
+    def _launcher_for(
+        self, device: Device, used: Iterable[tuple[Path, Logic]], without: DeviceAbsentError | None = None
+    ) -> Launcher:
         logics = {logic.document.problem_type: (file, logic) for file, logic in used}
         sunk = {
             logic.document.problem_type: absent(file, logic, device.target)
             for file, logic in self._all
             if logic.document.problem_type not in logics
         }
-        return Launcher(device, logics, sunk, self._left_out)
+        return Launcher(device, logics, sunk, self._left_out, without)
 
 
 def _nothing_legal(problem: Problem, why: Mapping[str, Rejection]) -> UserError:

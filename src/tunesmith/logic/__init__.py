@@ -1,16 +1,15 @@
 """Which solution for which size. `tunesmith.logic.build` makes a logic; a running program never needs it."""
 
-from ._document import Document, Named, Origin, Regret, Row
+from ._document import Document, Named, Origin, Regret, SizeRow
 from ._files import logic_files, write_atomically
 from ._read import place_in
-from ._table import NOT_MEASURED, Cell, FinalTable, Sheet, details_of, read_csv, sizes_of, write_csv
+from ._table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 from ._units import Unit
 from ._write import dump, write_logic
 from .select import Choice, Logic, Rule
 
 __all__ = [
     "NOT_MEASURED",
-    "Cell",
     "Choice",
     "Document",
     "FinalTable",
@@ -18,9 +17,10 @@ __all__ = [
     "Named",
     "Origin",
     "Regret",
-    "Row",
     "Rule",
     "Sheet",
+    "SizeRow",
+    "TableCell",
     "Unit",
     "details_of",
     "dump",

@@ -47,7 +47,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SizeRow:
     """A size that was measured: the place of its solution, the time, and
     10^9 of the document's unit a second. `leading` as in Problem. `others` are
     the places of the document's other solutions that ran there, with their seconds;
@@ -100,7 +100,7 @@ class Document:
     origin: Origin
     problem_type: ProblemType
     solutions: tuple[Named, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SizeRow, ...]
     fallback: int
     regret: Regret | None = None
     unfinished: str = ""

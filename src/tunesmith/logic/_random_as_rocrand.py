@@ -11,12 +11,12 @@ from tunesmith.records import LaunchShape, RandomRow, UserError
 
 from ._random_compat import Ranking, rank
 from ._random_decide import decide, general_remarks, listed, told
-from .random_decision import Decision, Objective, Remark, Scored
-from .random_matrix import Matrix, Ratio
+from .random_decision import RandomDecision, RandomObjective, Remark, Scored
+from .random_matrix import SpeedMatrix, SpeedRatio
 from .random_shapes import NO_POWER_OF_TWO, rejections
 
 
-def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: bool) -> Decision | UserError:
+def decide_compat(matrix: SpeedMatrix, rows: Sequence[RandomRow], no_regressions: bool) -> RandomDecision | UserError:
     """The script's winner, or under `no_regressions` the first of its ranking that it would not warn about."""
     left_out = [row for row in rows if _is_left_out(row)]
     rows = [row for row in rows if not _is_left_out(row)]
@@ -29,8 +29,8 @@ def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: boo
         chosen = next((one for one in ranking.shapes if not ranking.regressing(one.shape)), chosen)
     safe, warnings = _alternative(ranking)
     known = [one for one in ranking.ratios[chosen.shape] if not isnan(one.ratio)]
-    return Decision(
-        objective=Objective.COMPAT,
+    return RandomDecision(
+        objective=RandomObjective.COMPAT,
         matrix=matrix,
         chosen=chosen.shape,
         score=chosen.score,
@@ -44,7 +44,7 @@ def decide_compat(matrix: Matrix, rows: Sequence[RandomRow], no_regressions: boo
     )
 
 
-def pairs_without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
+def pairs_without_default(matrix: SpeedMatrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
     """Where the script stops: distributions and types of which no row, not even a failed one or one of another size,
     has the default's shape. Each with its first row."""
     first: dict[tuple[str, str], RandomRow] = {}
@@ -85,18 +85,18 @@ def _alternative(ranking: Ranking) -> tuple[Scored | None, list[Remark]]:
     return safe, warnings
 
 
-def _by_pair(ratios: Iterable[Ratio]) -> Iterator[Iterator[Ratio]]:
+def _by_pair(ratios: Iterable[SpeedRatio]) -> Iterator[Iterator[SpeedRatio]]:
     """A shape's ratios, those of a distribution and type together."""
     return (same for _, same in groupby(ratios, lambda one: one.case.pair))
 
 
-def _smallest(ratios: Iterable[Ratio]) -> tuple[Ratio, ...]:
+def _smallest(ratios: Iterable[SpeedRatio]) -> tuple[SpeedRatio, ...]:
     """Of each distribution and type."""
     return tuple(min(same, key=lambda one: one.ratio) for same in _by_pair(ratios))
 
 
 def _remarks(
-    matrix: Matrix, rows: Sequence[RandomRow], chosen: LaunchShape, left_out: Sequence[RandomRow]
+    matrix: SpeedMatrix, rows: Sequence[RandomRow], chosen: LaunchShape, left_out: Sequence[RandomRow]
 ) -> Iterator[Remark]:
     if left_out:
         shapes = listed(sorted({row.shape for row in left_out}))
@@ -106,7 +106,7 @@ def _remarks(
     counted = Counter(row.aside.reason for row in rows if row.aside and row.gigabytes_per_second > 0)
     for reason, count in counted.items():
         yield Remark(reason, f"{count} rows counted as measurements, as rocRAND's script does")
-    ours = decide(matrix, Objective.GEOMEAN, {}, no_regressions=False)
-    if isinstance(ours, Decision) and ours.chosen != chosen:
+    ours = decide(matrix, RandomObjective.GEOMEAN, {}, no_regressions=False)
+    if isinstance(ours, RandomDecision) and ours.chosen != chosen:
         yield Remark("geomean", f"geomean would choose {ours.chosen} ({ours.score:.3f})", look=False)
     yield from general_remarks(matrix, chosen)

@@ -11,7 +11,7 @@ import numpy as np
 from tunesmith.records import LaunchShape, RandomRow
 
 from .random_decision import Scored
-from .random_matrix import STATED_NOISE, Case, Ratio
+from .random_matrix import STATED_NOISE, RandomCase, SpeedRatio
 
 ALLOWED = 1 - STATED_NOISE
 """A ratio below this is what the original calls a regression."""
@@ -28,9 +28,9 @@ class Ranking:
     """
 
     shapes: tuple[Scored, ...]
-    ratios: Mapping[LaunchShape, Sequence[Ratio]]
+    ratios: Mapping[LaunchShape, Sequence[SpeedRatio]]
 
-    def regressing(self, shape: LaunchShape) -> list[Ratio]:
+    def regressing(self, shape: LaunchShape) -> list[SpeedRatio]:
         return [one for one in self.ratios[shape] if one.ratio < ALLOWED]
 
 
@@ -44,13 +44,13 @@ def rank(rows: Sequence[RandomRow], default: LaunchShape) -> Ranking:
     pairs: dict[tuple[str, str], list[RandomRow]] = defaultdict(list)
     for row in rows:
         pairs[row.pair].append(row)
-    ratios: dict[LaunchShape, list[Ratio]] = defaultdict(list)
+    ratios: dict[LaunchShape, list[SpeedRatio]] = defaultdict(list)
     for _, pair in sorted(pairs.items()):
         reference = next((row.gigabytes_per_second for row in pair if row.shape == default), None)
         if reference is not None:
             for row in pair:
                 ratio = _divide(row.gigabytes_per_second, reference)
-                ratios[row.shape].append(Ratio(Case.of(row), ratio, ratio, ratio))
+                ratios[row.shape].append(SpeedRatio(RandomCase.of(row), ratio, ratio, ratio))
     means = [(shape, _mean([one.ratio for one in ratios[shape]])) for shape in sorted(ratios)]
     return Ranking(tuple(Scored(*means[place]) for place in descending([mean for _, mean in means])), ratios)
 

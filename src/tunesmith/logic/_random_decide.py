@@ -9,15 +9,17 @@ from dataclasses import replace
 
 from tunesmith.records import UNKNOWN_ARCHITECTURE, LaunchShape, Rejection, UserError
 
-from ._random_score import Scale, scale
-from .random_decision import Decision, Objective, Override, Remark, Weights
-from .random_matrix import Case, Matrix, Ratio
+from ._random_score import ScoreScale, scale
+from .random_decision import RandomDecision, RandomObjective, Remark, ShapeOverride, Weights
+from .random_matrix import RandomCase, SpeedMatrix, SpeedRatio
 from .random_shapes import is_free, rejections
 
 NOT_COMPARABLE = "not measured everywhere"
 
 
-def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regressions: bool) -> Decision | UserError:
+def decide(
+    matrix: SpeedMatrix, objective: RandomObjective, weights: Weights, no_regressions: bool
+) -> RandomDecision | UserError:
     """The choice, or why there is none. The default stays where the best shape cannot be told from it."""
     place = f"{matrix.generator} on {matrix.architecture}"
     goal = scale(objective, matrix, weights)
@@ -34,7 +36,7 @@ def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regression
     equals = goal.equals(ranking)
     chosen = matrix.default if matrix.default in equals else equals[0]
     best_safe = goal.rank(safe)[0]
-    decision = Decision(
+    decision = RandomDecision(
         objective=objective,
         matrix=matrix,
         chosen=chosen,
@@ -51,7 +53,7 @@ def decide(matrix: Matrix, objective: Objective, weights: Weights, no_regression
     return replace(decision, remarks=tuple(_remarks(decision)))
 
 
-def _ineligible(matrix: Matrix, goal: Scale) -> Iterator[tuple[LaunchShape, Rejection]]:
+def _ineligible(matrix: SpeedMatrix, goal: ScoreScale) -> Iterator[tuple[LaunchShape, Rejection]]:
     for shape in matrix.shapes:
         if missing := goal.missing(shape):
             yield shape, Rejection(NOT_COMPARABLE, f"not measured for {listed(missing)}")
@@ -59,17 +61,17 @@ def _ineligible(matrix: Matrix, goal: Scale) -> Iterator[tuple[LaunchShape, Reje
             yield from ((shape, why) for why in rejections(matrix.generator, shape))
 
 
-def _with_overrides(decision: Decision, goal: Scale, no_regressions: bool) -> Decision:
+def _with_overrides(decision: RandomDecision, goal: ScoreScale, no_regressions: bool) -> RandomDecision:
     """Give a distribution and type its own shape where that is faster than the one for all beyond noise.
 
     Any shape that was measured in all its cases may be its own; what is missing elsewhere does not matter here.
     """
     matrix, overrides, gain = decision.matrix, [], 0.0
-    by_pair: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    by_pair: dict[tuple[str, str], list[RandomCase]] = defaultdict(list)
     for case in matrix.cases:
         by_pair[case.pair].append(case)
     for pair, cases in by_pair.items():
-        own = Scale(matrix, {case: 1 / len(cases) for case in cases})
+        own = ScoreScale(matrix, {case: 1 / len(cases) for case in cases})
         shapes = [
             shape
             for shape in matrix.shapes
@@ -80,12 +82,12 @@ def _with_overrides(decision: Decision, goal: Scale, no_regressions: bool) -> De
         best = own.settle(shapes, (decision.chosen, matrix.default))
         if best != decision.chosen:
             faster = own.score(best) - own.score(decision.chosen)
-            overrides.append(Override(*pair, best, math.exp(faster)))
+            overrides.append(ShapeOverride(*pair, best, math.exp(faster)))
             gain += faster * math.fsum(goal.weights[case] for case in cases)
     return replace(decision, overrides=tuple(overrides), gain=math.exp(gain))
 
 
-def _remarks(decision: Decision) -> Iterator[Remark]:
+def _remarks(decision: RandomDecision) -> Iterator[Remark]:
     matrix, chosen = decision.matrix, decision.chosen
     if decision.regressions:
         yield Remark("regressions", f"{chosen} is slower than the default for {told(decision.regressions)}")
@@ -100,7 +102,7 @@ def _remarks(decision: Decision) -> Iterator[Remark]:
     yield from general_remarks(matrix, chosen)
 
 
-def general_remarks(matrix: Matrix, chosen: LaunchShape) -> Iterator[Remark]:
+def general_remarks(matrix: SpeedMatrix, chosen: LaunchShape) -> Iterator[Remark]:
     """What holds whoever chose."""
     for name, value, sizes in (
         ("block", chosen.block, {shape.block for shape in matrix.shapes}),
@@ -120,7 +122,7 @@ def listed(things: object) -> str:
     return ", ".join(words[:6]) + more
 
 
-def told(ratios: tuple[Ratio, ...]) -> str:
+def told(ratios: tuple[SpeedRatio, ...]) -> str:
     """`poisson/unsigned_int 0.75, normal/float 0.93`, slowest first."""
     ordered = sorted(ratios, key=lambda ratio: ratio.ratio)
     return ", ".join(f"{one.case} {one.ratio:.3f}" for one in ordered)

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from tunesmith.records import LaunchShape
 
-from .random_decision import Objective, Scored, Weights
-from .random_matrix import STATED, Case, Matrix
+from .random_decision import RandomObjective, Scored, Weights
+from .random_matrix import STATED, RandomCase, SpeedMatrix
 
 ROUNDING = 1e-12
 """Scores that differ by less are equal."""
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScoreScale:
     """An objective over the cases of `weights`, which sum to one. Scores are logarithms of ratios to the default."""
 
-    matrix: Matrix
-    weights: Mapping[Case, float]
+    matrix: SpeedMatrix
+    weights: Mapping[RandomCase, float]
     worst: bool = False
 
     def score(self, shape: LaunchShape) -> float:
@@ -44,7 +44,7 @@ class Scale:
         known = math.hypot(*(weight * doubt for weight, doubt in doubts if doubt is not None))
         return known + STATED * math.fsum(weight for weight, doubt in doubts if doubt is None)
 
-    def missing(self, shape: LaunchShape) -> tuple[Case, ...]:
+    def missing(self, shape: LaunchShape) -> tuple[RandomCase, ...]:
         return tuple(case for case in self.weights if shape not in self.matrix.speeds[case])
 
     def rank(self, shapes: Collection[LaunchShape]) -> tuple[Scored, ...]:
@@ -64,22 +64,22 @@ class Scale:
         equals = self.equals(self.rank(shapes))
         return next((held for held in incumbents if held in equals), equals[0])
 
-    def _log(self, case: Case, shape: LaunchShape) -> float:
+    def _log(self, case: RandomCase, shape: LaunchShape) -> float:
         row = self.matrix.speeds[case]
         return row[shape].log - row[self.matrix.default].log
 
-    def _slowest(self, shape: LaunchShape) -> Case:
+    def _slowest(self, shape: LaunchShape) -> RandomCase:
         return min(self.weights, key=lambda case: self._log(case, shape))
 
 
-def scale(objective: Objective, matrix: Matrix, weights: Weights) -> Scale | None:
+def scale(objective: RandomObjective, matrix: SpeedMatrix, weights: Weights) -> ScoreScale | None:
     """The objective's scale over all cases; None if none of them has a weight.
 
     A distribution and type that was measured with several buffer sizes counts once: they share its weight.
     """
 
     def weight(pair: tuple[str, str]) -> float:
-        if objective is not Objective.WEIGHTED:
+        if objective is not RandomObjective.WEIGHTED:
             return 1.0
         return weights.get((matrix.generator, *pair), weights.get(("", *pair), 0.0))
 
@@ -88,4 +88,6 @@ def scale(objective: Objective, matrix: Matrix, weights: Weights) -> Scale | Non
     total = math.fsum(shares.values())
     if not total:
         return None
-    return Scale(matrix, {case: share / total for case, share in shares.items()}, objective is Objective.WORST)
+    return ScoreScale(
+        matrix, {case: share / total for case, share in shares.items()}, objective is RandomObjective.WORST
+    )

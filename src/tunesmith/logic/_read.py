@@ -14,7 +14,7 @@ import yaml
 from tunesmith.problems import MOST_MADE_BYTES, MOST_NODES, OPERATIONS, bytes_of, refuse_depth
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError, Value, freeze
 
-from ._document import READABLE, Document, Named, Origin, Regret, Row
+from ._document import READABLE, Document, Named, Origin, Regret, SizeRow
 from ._neighbours import SPEAK
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -222,7 +222,7 @@ def _solution(node: _Node, place: int, problem_type: ProblemType) -> Named:
     return Named(parts["name"].text(), solution)
 
 
-def _row(node: _Node, indices: int, solutions: int) -> Row:
+def _row(node: _Node, indices: int, solutions: int) -> SizeRow:
     parts = node.items()
     if len(parts) not in (7, 8):
         raise _MalformedError(node.way, "expected a list of 7, or of 8 where there are ties")
@@ -237,7 +237,7 @@ def _row(node: _Node, indices: int, solutions: int) -> Row:
     if winner in dict(times):
         raise _MalformedError(others.way, f"solution {winner} is the size's own, and no other")
     ties = tuple(_tie(tie, times) for part in parts[7:] for tie in part.items())
-    return Row(sizes[:indices], sizes[indices:], winner, estimate, rate.number(), times, ties)
+    return SizeRow(sizes[:indices], sizes[indices:], winner, estimate, rate.number(), times, ties)
 
 
 def _tie(node: _Node, others: Collection[tuple[int, float]]) -> int:

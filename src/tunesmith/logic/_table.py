@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.problems import MOST_MADE_BYTES, OPERATIONS, text_of
-from tunesmith.records import Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError, solution_names
+from tunesmith.records import (
+    Estimate,
+    Measurement,
+    Outcome,
+    Problem,
+    ProblemType,
+    Solution,
+    Target,
+    UserError,
+    solution_names,
+)
 
 from ._files import write_atomically
 from ._units import Unit
@@ -20,11 +31,14 @@ NOT_MEASURED = "not measured"
 
 DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples")
 DECISION = "Decision"
-"""The last column of the details: `winner`, or `tie` for what could not be told from it."""
+"""A column of the details: `winner`, or `tie` for what could not be told from it."""
+WHAT_RAN = ("Kernel", "Configuration", "ProblemType", "Device")
+"""The last columns of the details, for programs: a family's name, then JSON objects. The configuration has every
+parameter; the device has what tells one kind from another, and its compute units."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """What happened when a solution met a problem: an estimate, or else an outcome with its reason."""
 
     outcome: Outcome
@@ -33,8 +47,8 @@ class Cell:
     estimate: Estimate | None = None
 
     @staticmethod
-    def of(measurement: Measurement) -> Cell:
-        return Cell(measurement.outcome, measurement.reason, measurement.detail, measurement.estimate)
+    def of(measurement: Measurement) -> TableCell:
+        return TableCell(measurement.outcome, measurement.reason, measurement.detail, measurement.estimate)
 
     @property
     def time(self) -> Estimate | None:
@@ -50,17 +64,19 @@ class FinalTable:
     `work` gives each problem's, in the unit of its operation (GEMM: floating-point operations); a cell that is absent
     was not measured. Two problems of a table differ in sizes or leading dimensions: the scalars are the same for all.
     `decided` has each problem's winner, then what could not be told from it; a problem without is not decided.
+    `named` has the solutions' names where others than the table's own shall know them by the same.
     """
 
     problem_type: ProblemType
     problems: tuple[Problem, ...]
     work: tuple[float, ...]
     solutions: tuple[Solution, ...]
-    cells: Mapping[tuple[Problem, Solution], Cell]
+    cells: Mapping[tuple[Problem, Solution], TableCell]
     decided: Mapping[Problem, tuple[Solution, ...]] = field(default_factory=dict)
+    named: Mapping[Solution, str] = field(default_factory=dict)
 
-    def cell(self, problem: Problem, solution: Solution) -> Cell:
-        return self.cells.get((problem, solution)) or Cell(Outcome.REJECTED, NOT_MEASURED)
+    def cell(self, problem: Problem, solution: Solution) -> TableCell:
+        return self.cells.get((problem, solution)) or TableCell(Outcome.REJECTED, NOT_MEASURED)
 
     def time(self, problem: Problem, solution: Solution) -> Estimate | None:
         return self.cell(problem, solution).time
@@ -68,6 +84,8 @@ class FinalTable:
     @property
     def names(self) -> tuple[str, ...]:
         """A short name for each solution, unique in this table."""
+        if self.named:
+            return tuple(self.named[solution] for solution in self.solutions)
         return unique(solution_names(self.solutions))
 
     def __iter__(self) -> Iterator[tuple[Problem, float]]:
@@ -75,13 +93,13 @@ class FinalTable:
         return zip(self.problems, self.work, strict=True)
 
 
-def write_csv(table: FinalTable, path: Path) -> Path:
+def write_csv(table: FinalTable, path: Path, target: Target | None = None) -> Path:
     """Write GFLOP/s (10^9 of what the operation counts), a row a size and a column a solution, empty where nothing ran;
     beside it `NAME.details.csv`.
 
     Columns: the type's index names, leading dimensions if any row has its own, `TotalFlops` (or what is counted), then
-    the solutions' names. The details have a row a cell: outcome, reason, seconds with interval, number of samples.
-    Returns their path.
+    the solutions' names. The details have a row a cell: outcome, reason, seconds with interval, number of samples, and
+    what ran, on `target`. Returns their path.
     """
     sizes, unit, names = _size_columns(table), Unit.of(table.problem_type), table.names
     rows = (
@@ -89,7 +107,8 @@ def write_csv(table: FinalTable, path: Path) -> Path:
         for problem, work in table
     )
     details = details_of(path)
-    write_atomically(details, _text([*sizes, *DETAIL_COLUMNS, unit.column, DECISION], _details(table, sizes, names)))
+    columns = [*sizes, *DETAIL_COLUMNS, unit.column, DECISION, *WHAT_RAN]
+    write_atomically(details, _text(columns, _details(table, sizes, names, _device(target))))
     write_atomically(path, _text([*sizes, unit.total, *names], rows))
     return details
 
@@ -121,6 +140,13 @@ class Sheet:
     names: tuple[str, ...]
     rates: Mapping[tuple[int, str], float]
     unit: Unit = Unit()
+
+    def times(self) -> Iterator[tuple[int, str, float]]:
+        """Row, solution name and seconds of every rate. A row whose work is not positive and finite has no times."""
+        for (row, name), speed in self.rates.items():
+            seconds = self.work[row] / (speed * 1e9)
+            if _positive(seconds):
+                yield row, name, seconds
 
 
 def read_csv(path: Path) -> Sheet:
@@ -190,7 +216,15 @@ def _sizes(problem: Problem, columns: Sequence[str]) -> list[int | None]:
     return [*known, *[None] * (len(columns) - len(known))]
 
 
-def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str]) -> Iterator[list[object]]:
+def _device(target: Target | None) -> str:
+    if target is None:
+        return ""
+    known = {name: getattr(target, name) for name in ("api", "name", "architecture", "driver", "compute_units")}
+    return json.dumps(known)
+
+
+def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str], device: str) -> Iterator[list[object]]:
+    kind = table.problem_type.to_json()
     for problem, work in table:
         for solution, name in zip(table.solutions, names, strict=True):
             cell = table.cell(problem, solution)
@@ -199,7 +233,8 @@ def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str]) -> I
             numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
             winner, *ties = table.decided.get(problem) or (None,)
             decision = "winner" if solution == winner else "tie" if solution in ties else ""
-            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time), decision]
+            ran = [solution.kernel, solution.configuration.to_json(), kind, device]
+            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time), decision, *ran]
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -11,7 +11,7 @@ import yaml
 
 from tunesmith.records import Configuration, thaw
 
-from ._document import FORMAT, Document, Named, Regret, Row
+from ._document import FORMAT, Document, Named, Regret, SizeRow
 from ._files import write_atomically
 from ._read import ORIGIN_KEYS, REST
 
@@ -110,7 +110,7 @@ def _solution(place: int, named: Named) -> dict[str, object]:
     return {"index": place, "name": named.name, "kernel": named.solution.kernel, "configuration": configuration}
 
 
-def _row(row: Row) -> _Line:
+def _row(row: SizeRow) -> _Line:
     time = row.estimate
     interval = _Line(bound if math.isfinite(bound) else None for bound in (time.low, time.high))
     others = _Record(row.others)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from tunesmith.records import Estimate, Problem, Solution
 
 from ._cover import cover
-from ._document import Document, Named, Origin, Regret, Row
+from ._document import Document, Named, Origin, Regret, SizeRow
 from ._neighbours import Neighbours
-from ._table import Cell, FinalTable, rate
+from ._table import FinalTable, TableCell, rate
 from .select import Logic
 
 DIGITS = 6
@@ -33,6 +33,7 @@ def build(
 
     Each size's solution is the winner that the table names (the protocol's, which knows ties), else the fastest.
     With a `tolerance`, solutions are left out as long as every size keeps one within `1 + tolerance` of its best.
+    Solutions have the names that they have in the table of all.
     `general` says of a solution that it is legal at every size, which the fallback should be. Sizes at which nothing
     ran are left out. `unfinished` is the document's. Raises ValueError when nothing ran at all, or for tables of
     several problem types.
@@ -44,12 +45,12 @@ def build(
     picks = _picks(table, ran, tolerance)
     fallback = _fallback(table, ran, general)
     kept = [solution for solution in table.solutions if solution == fallback or solution in picks.values()]
-    names = replace(table, solutions=tuple(kept)).names
+    names = dict(zip(table.solutions, table.names, strict=True))
     place = {solution: number for number, solution in enumerate(kept)}
     # A logic knows sizes, not scalars: of problems that differ in alpha or beta alone, the first speaks.
     spoken_for = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
     rows = tuple(_row(table, problem, work, picks[problem], place) for problem, work in table if problem in spoken_for)
-    solutions = tuple(Named(name, solution) for name, solution in zip(names, kept, strict=True))
+    solutions = tuple(Named(names[solution], solution) for solution in kept)
     document = Document(origin, table.problem_type, solutions, rows, place[fallback], unfinished=unfinished)
     return Logic(replace(document, regret=leave_one_out(document, table)))
 
@@ -63,7 +64,7 @@ def merge(tables: Sequence[FinalTable]) -> FinalTable:
     if len({table.problem_type for table in tables}) != 1:
         raise ValueError("only tables of one problem type can be merged")
     work = {problem: amount for table in tables for problem, amount in table}
-    cells: dict[tuple[Problem, Solution], Cell] = {}
+    cells: dict[tuple[Problem, Solution], TableCell] = {}
     for table in tables:
         for key, cell in table.cells.items():
             if key not in cells or _weight(cell) > _weight(cells[key]):
@@ -129,7 +130,9 @@ def _seconds(table: FinalTable, problems: Sequence[Problem]) -> NDArray[np.float
     return np.array([[time.seconds if time else math.inf for time in row] for row in times])
 
 
-def _row(table: FinalTable, problem: Problem, work: float, solution: Solution, place: Mapping[Solution, int]) -> Row:
+def _row(
+    table: FinalTable, problem: Problem, work: float, solution: Solution, place: Mapping[Solution, int]
+) -> SizeRow:
     time = table.time(problem, solution)
     assert time is not None, "only what ran is picked"
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
@@ -138,10 +141,10 @@ def _row(table: FinalTable, problem: Problem, work: float, solution: Solution, p
     level = (place[tie] for tie in table.decided.get(problem, ()) if tie in place and table.time(problem, tie))
     ties = tuple(sorted(number for number in level if number != place[solution]))
     speed = _short(rate(work, time) or 0.0)
-    return Row(problem.sizes, problem.leading, place[solution], rounded, speed, others, ties)
+    return SizeRow(problem.sizes, problem.leading, place[solution], rounded, speed, others, ties)
 
 
-def _weight(cell: Cell) -> int:
+def _weight(cell: TableCell) -> int:
     return cell.time.count + 1 if cell.time else 0
 
 

@@ -9,8 +9,8 @@ from tunesmith.records import LaunchShape, RandomRow, UserError
 
 from ._random_as_rocrand import decide_compat, pairs_without_default
 from ._random_decide import decide
-from .random_decision import Decision, Objective, Weights
-from .random_matrix import Case, Matrix, matrices
+from .random_decision import RandomDecision, RandomObjective, Weights
+from .random_matrix import RandomCase, SpeedMatrix, matrices
 from .random_shapes import DEFAULT_SHAPES
 
 
@@ -18,14 +18,14 @@ from .random_shapes import DEFAULT_SHAPES
 class Selection:
     """A decision for each generator and architecture that has one, and why the others have none."""
 
-    objective: Objective
-    decisions: tuple[Decision, ...]
+    objective: RandomObjective
+    decisions: tuple[RandomDecision, ...]
     complaints: tuple[UserError, ...]
 
 
 def choose(
     rows: Sequence[RandomRow],
-    objective: Objective = Objective.GEOMEAN,
+    objective: RandomObjective = RandomObjective.GEOMEAN,
     defaults: Mapping[str, LaunchShape] = DEFAULT_SHAPES,
     weights: Weights | None = None,
     no_regressions: bool = False,
@@ -40,13 +40,13 @@ def choose(
     complaints = [*_unknown(rows, defaults), *_idle_weights(rows, weights or {})]
     decisions = []
     for matrix, group in matrices(rows, defaults):
-        if objective is Objective.COMPAT:
+        if objective is RandomObjective.COMPAT:
             complaints += _not_measured(matrix, pairs_without_default(matrix, group))
             made = decide_compat(matrix, group, no_regressions)
         else:
             complaints += _not_measured(matrix, _without_default(matrix, group))
             made = decide(matrix, objective, weights or {}, no_regressions)
-        if isinstance(made, Decision):
+        if isinstance(made, RandomDecision):
             cautions = dict.fromkeys(one for row in group for one in row.cautions)
             decisions.append(replace(made, cautions=tuple(cautions)))
         else:
@@ -67,11 +67,11 @@ def _idle_weights(rows: Sequence[RandomRow], weights: Weights) -> Iterator[UserE
             yield UserError("weights", f"{'/'.join(filter(None, key))} was not measured", "leave it out, or measure it")
 
 
-def _without_default(matrix: Matrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
-    yield from ((str(case), next(row for row in rows if Case.of(row) == case)) for case in matrix.without_default)
+def _without_default(matrix: SpeedMatrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
+    yield from ((str(case), next(row for row in rows if RandomCase.of(row) == case)) for case in matrix.without_default)
 
 
-def _not_measured(matrix: Matrix, places: Iterable[tuple[str, RandomRow]]) -> Iterator[UserError]:
+def _not_measured(matrix: SpeedMatrix, places: Iterable[tuple[str, RandomRow]]) -> Iterator[UserError]:
     """What the default was not measured for, with a row of it."""
     for name, row in places:
         what = f"{matrix.generator} on {matrix.architecture}: the default {matrix.default} was not measured for {name}"

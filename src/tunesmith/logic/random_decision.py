@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from tunesmith.records import LaunchShape, Rejection
 
-from .random_matrix import Matrix, Ratio
+from .random_matrix import SpeedMatrix, SpeedRatio
 
 Weights = Mapping[tuple[str, str, str], float]
 """By generator (empty: every one), distribution and value type; a pair that is not named has no weight."""
 
 
-class Objective(StrEnum):
+class RandomObjective(StrEnum):
     """What the best launch shape is best in, over all distributions and types."""
 
     COMPAT = "compat"
@@ -32,7 +32,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
+class ShapeOverride:
     """A shape for one distribution and type, and what it gains over the one for all (ratio of speeds)."""
 
     distribution: str
@@ -51,7 +51,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Decision:
+class RandomDecision:
     """The choice for one generator on one architecture, with what a maintainer needs to agree or not.
 
     `ranking` has the eligible shapes, best first; `ties` those that cannot be told from the best. `ratios` are the
@@ -61,16 +61,16 @@ class Decision:
     `cautions` make the times less to be trusted; what is written of the choice tells them.
     """
 
-    objective: Objective
-    matrix: Matrix
+    objective: RandomObjective
+    matrix: SpeedMatrix
     chosen: LaunchShape
     score: float
     ranking: tuple[Scored, ...]
     ties: tuple[LaunchShape, ...]
-    ratios: tuple[Ratio, ...]
-    regressions: tuple[Ratio, ...]
+    ratios: tuple[SpeedRatio, ...]
+    regressions: tuple[SpeedRatio, ...]
     safe: Scored | None
-    overrides: tuple[Override, ...] = ()
+    overrides: tuple[ShapeOverride, ...] = ()
     gain: float = 1.0
     ineligible: tuple[tuple[LaunchShape, Rejection], ...] = ()
     remarks: tuple[Remark, ...] = ()
@@ -85,6 +85,6 @@ class Decision:
         return self.matrix.architecture
 
     @property
-    def worst(self) -> Ratio | None:
+    def worst(self) -> SpeedRatio | None:
         """The chosen shape's slowest case against the default."""
         return min(self.ratios, key=lambda ratio: ratio.ratio, default=None)

@@ -17,7 +17,7 @@ STATED = -math.log(1 - STATED_NOISE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Case:
+class RandomCase:
     """What is generated: a distribution of a type into a buffer; `bytes` is 0 where the file does not say."""
 
     distribution: str
@@ -29,8 +29,8 @@ class Case:
         return self.distribution, self.value_type
 
     @staticmethod
-    def of(row: RandomRow) -> Case:
-        return Case(row.distribution, row.value_type, row.bytes)
+    def of(row: RandomRow) -> RandomCase:
+        return RandomCase(row.distribution, row.value_type, row.bytes)
 
     def __str__(self) -> str:
         return f"{self.distribution}/{self.value_type}"
@@ -50,10 +50,10 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class SpeedRatio:
     """A shape's speed over the default's, with its 95 % interval: above 1 is faster."""
 
-    case: Case
+    case: RandomCase
     ratio: float
     low: float
     high: float
@@ -65,7 +65,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class SpeedMatrix:
     """All that was measured of a generator on an architecture; `default` is the shape that others are compared with.
 
     `failed` are cells in which something was tried and gave no speed.
@@ -74,39 +74,39 @@ class Matrix:
     generator: str
     architecture: str
     default: LaunchShape
-    speeds: Mapping[Case, Mapping[LaunchShape, Speed]]
-    failed: frozenset[tuple[Case, LaunchShape]] = frozenset()
+    speeds: Mapping[RandomCase, Mapping[LaunchShape, Speed]]
+    failed: frozenset[tuple[RandomCase, LaunchShape]] = frozenset()
 
     @property
-    def cases(self) -> tuple[Case, ...]:
+    def cases(self) -> tuple[RandomCase, ...]:
         """Those in which the default was measured: the others cannot be compared."""
         return tuple(sorted(case for case, row in self.speeds.items() if self.default in row))
 
     @property
-    def without_default(self) -> tuple[Case, ...]:
+    def without_default(self) -> tuple[RandomCase, ...]:
         return tuple(sorted(case for case, row in self.speeds.items() if self.default not in row))
 
     @property
     def shapes(self) -> tuple[LaunchShape, ...]:
         return tuple(sorted({shape for row in self.speeds.values() for shape in row}))
 
-    def doubt(self, case: Case, one: LaunchShape, other: LaunchShape) -> float | None:
+    def doubt(self, case: RandomCase, one: LaunchShape, other: LaunchShape) -> float | None:
         """Half the 95 % interval of the logarithm of two speeds' ratio; None where a doubt is not known."""
         if one == other:
             return 0.0
         halves = [self.speeds[case][shape].half_width for shape in (one, other)]
         return None if None in halves else math.hypot(*(half for half in halves if half is not None))
 
-    def ratio(self, case: Case, shape: LaunchShape) -> Ratio:
+    def ratio(self, case: RandomCase, shape: LaunchShape) -> SpeedRatio:
         """Over the default; KeyError where either was not measured."""
         row = self.speeds[case]
         ratio = row[shape].gigabytes_per_second / row[self.default].gigabytes_per_second
         doubt = self.doubt(case, shape, self.default)
         if doubt is None:
-            return Ratio(case, ratio, ratio * (1 - STATED_NOISE), ratio / (1 - STATED_NOISE))
-        return Ratio(case, ratio, ratio * math.exp(-doubt), ratio * math.exp(doubt))
+            return SpeedRatio(case, ratio, ratio * (1 - STATED_NOISE), ratio / (1 - STATED_NOISE))
+        return SpeedRatio(case, ratio, ratio * math.exp(-doubt), ratio * math.exp(doubt))
 
-    def slower_cases(self, shape: LaunchShape) -> tuple[Ratio, ...]:
+    def slower_cases(self, shape: LaunchShape) -> tuple[SpeedRatio, ...]:
         """Where this shape is slower than the default beyond noise."""
         ratios = (self.ratio(case, shape) for case in self.cases if shape in self.speeds[case])
         return tuple(ratio for ratio in ratios if ratio.slower)
@@ -114,7 +114,7 @@ class Matrix:
 
 def matrices(
     rows: Iterable[RandomRow], defaults: Mapping[str, LaunchShape]
-) -> list[tuple[Matrix, tuple[RandomRow, ...]]]:
+) -> list[tuple[SpeedMatrix, tuple[RandomRow, ...]]]:
     """By generator and architecture, in this order: the matrix and the rows that it was made of.
 
     Rows that are put aside enter no speed; generators without a default are left out.
@@ -126,21 +126,21 @@ def matrices(
     return [(_matrix(key, group, defaults[key[0]]), tuple(group)) for key, group in sorted(groups.items())]
 
 
-def _matrix(key: tuple[str, str], rows: Sequence[RandomRow], default: LaunchShape) -> Matrix:
-    cells: dict[tuple[Case, LaunchShape], list[RandomRow]] = defaultdict(list)
+def _matrix(key: tuple[str, str], rows: Sequence[RandomRow], default: LaunchShape) -> SpeedMatrix:
+    cells: dict[tuple[RandomCase, LaunchShape], list[RandomRow]] = defaultdict(list)
     failed = set()
     for row in rows:
-        cell = Case.of(row), row.shape
+        cell = RandomCase.of(row), row.shape
         if row.aside is None:
             cells[cell].append(row)
         elif not row.gigabytes_per_second > 0:
             failed.add(cell)
     scatter = _scatter(list(cells.values()))
-    speeds: dict[Case, dict[LaunchShape, Speed]] = defaultdict(dict)
+    speeds: dict[RandomCase, dict[LaunchShape, Speed]] = defaultdict(dict)
     for (case, shape), measured in sorted(cells.items(), key=lambda item: item[0]):
         speed = statistics.geometric_mean(row.gigabytes_per_second for row in measured)
         speeds[case][shape] = Speed(speed, _half_width(measured, scatter), len(measured))
-    return Matrix(*key, default, dict(speeds), frozenset(failed - set(cells)))
+    return SpeedMatrix(*key, default, dict(speeds), frozenset(failed - set(cells)))
 
 
 def _scatter(cells: Sequence[Sequence[RandomRow]]) -> float | None:

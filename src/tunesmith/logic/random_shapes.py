@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tunesmith.problems.random.generators import GENERATORS, Kind
+from tunesmith.problems.random.generators import GENERATORS, GeneratorKind
 from tunesmith.records import LaunchShape, Rejection
 
 DEFAULT_SHAPES: Mapping[str, LaunchShape] = {
@@ -17,7 +17,7 @@ NO_POWER_OF_TWO = "threads are no power of two"
 
 def is_free(generator: str) -> bool:
     """Whether the output is the same for every launch shape, so that every distribution may have its own."""
-    return generator in GENERATORS and GENERATORS[generator].kind is not Kind.ENGINE
+    return generator in GENERATORS and GENERATORS[generator].kind is not GeneratorKind.ENGINE
 
 
 def rejections(generator: str, shape: LaunchShape) -> Iterator[Rejection]:

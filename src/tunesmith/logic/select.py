@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tunesmith.records import Solution
 
-from ._document import Document, Row
+from ._document import Document, SizeRow
 from ._neighbours import Neighbours
 from ._read import read
 
@@ -20,11 +20,13 @@ MEMORY = 4096
 
 
 class Rule(StrEnum):
-    """Which rule answered: the size itself was measured, sizes near it were, or neither could be used."""
+    """Which rule answered: the size itself was measured, sizes near it were, neither could be used, or nothing of the
+    type was measured and a policy chose."""
 
     EXACT = "exact"
     NEAREST = "nearest"
     FALLBACK = "fallback"
+    HEURISTIC = "heuristic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class Choice:
     `expected_seconds` is the measured median for an exact match. Elsewhere it is the solution's time at the nearest
     size it ran at, `neighbour`, scaled by the product of the sizes, that is, by its GFLOP/s there wherever flops grow
     as that product (a GEMM, any contraction), but no less than the shortest time measured anywhere, since a launch's
-    cost does not shrink with the problem. For the fallback it is not known. `distance` says how far away the neighbour
-    is: Euclidean, over the binary logarithms of the sizes and of their alignment.
+    cost does not shrink with the problem. For the fallback and a heuristic it is not known. `distance` says how far
+    away the neighbour is: Euclidean, over the binary logarithms of the sizes and of their alignment.
     """
 
     solution: Solution
@@ -92,6 +94,6 @@ class Logic:
             ranked[document.fallback] = Choice(named.solution, named.name, Rule.FALLBACK)
         return tuple(ranked.values())
 
-    def _measured(self, row: Row) -> Choice:
+    def _measured(self, row: SizeRow) -> Choice:
         named = self.document.solutions[row.solution]
         return Choice(named.solution, named.name, Rule.EXACT, row.estimate.seconds, row.where)

@@ -31,7 +31,7 @@ HIDDEN = 0.3
 with half of the work-groups, each at a place of its own, little is lost; all of them take twice the time."""
 
 
-class Memory(NamedTuple):
+class MemoryDemand(NamedTuple):
     """What a product asks of memory, in parts of what all multiprocessors can ask for: pieces that nobody had before,
     and those of A and of B that are `again` not in the cache where each work-group is at a place of its own. `rows` are
     the tiles in a column, `units` the multiprocessors; work-groups walk over tiles in blocks as wide as `block`."""
@@ -44,11 +44,11 @@ class Memory(NamedTuple):
     units: int
 
     @staticmethod
-    def of(work: Work, room: Room) -> Memory:
+    def of(work: Work, room: Room) -> MemoryDemand:
         """Nothing is asked where there is no work, or nobody knows the size of the cache."""
         along_m, along_n = room.cached
         if not (work.tiles and along_m and along_n):
-            return Memory(0.0, 0.0, 0.0, 1, 1, room.multiprocessors)
+            return MemoryDemand(0.0, 0.0, 0.0, 1, 1, room.multiprocessors)
         rows = max(work.down, 1)
         down, across = min(work.tiles, rows), ceil_div(work.tiles, rows)
         # What a tile needs over all of K, in sizes of the cache; A's part of what a work-group needs, and B's.
@@ -57,7 +57,7 @@ class Memory(NamedTuple):
         again_of_a, again_of_b = of_a * _gone(down * each), of_b * _gone(across * each)
         first = (of_a - again_of_a) / across + (of_b - again_of_b) / down
         block = min(work.block, ceil_div(across, work.batch))
-        return Memory(first, again_of_a, again_of_b, rows, block, room.multiprocessors)
+        return MemoryDemand(first, again_of_a, again_of_b, rows, block, room.multiprocessors)
 
     @property
     def again(self) -> float:

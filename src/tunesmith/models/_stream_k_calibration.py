@@ -11,9 +11,9 @@ from tunesmith.records import Configuration, ProblemType, Target
 
 from ._stream_k_cache import Floats
 from ._stream_k_costs import COSTS
-from ._stream_k_fit import Cost, fit
-from ._stream_k_records import Room, Tile
-from ._stream_k_runs import Run
+from ._stream_k_fit import FittedCost, fit
+from ._stream_k_records import MacroTile, Room
+from ._stream_k_runs import StreamKRun
 
 TF32 = "x"
 
@@ -36,11 +36,11 @@ class Subject:
     architecture: str
     kernel: str
     data_type: str
-    tile: Tile
+    tile: MacroTile
     room: Room
 
     @staticmethod
-    def of(target: Target, kernel: str, data_type: str, tile: Tile, room: Room) -> Subject:
+    def of(target: Target, kernel: str, data_type: str, tile: MacroTile, room: Room) -> Subject:
         """With what the device's last-level cache holds of such operands."""
         # Imported here since a program that only decides reads no YAML.
         from tunesmith.problems.gemm import DATA_TYPES
@@ -55,7 +55,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CalibrationOrigin:
     """With what and when the runs were made; `configuration` is the kernel's, without what the runs vary."""
 
     driver: str
@@ -67,21 +67,23 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class StreamKCalibration:
     """Costs in the order of COSTS; their covariance in seconds squared; `scatter`, the relative standard deviation of a
     run around the model; and the runs, so that a fit can be made again."""
 
     subject: Subject
-    origin: Origin
-    costs: tuple[Cost, ...]
+    origin: CalibrationOrigin
+    costs: tuple[FittedCost, ...]
     covariance: Floats
     scatter: float
-    runs: tuple[Run, ...]
+    runs: tuple[StreamKRun, ...]
 
     @staticmethod
-    def of(subject: Subject, origin: Origin, runs: Sequence[Run], random: np.random.Generator) -> Calibration:
+    def of(
+        subject: Subject, origin: CalibrationOrigin, runs: Sequence[StreamKRun], random: np.random.Generator
+    ) -> StreamKCalibration:
         """Raises ValueError for runs that say too little (`fit`)."""
-        return Calibration(subject, origin, *fit(runs, subject.room, random), tuple(runs))
+        return StreamKCalibration(subject, origin, *fit(runs, subject.room, random), tuple(runs))
 
     @property
     def values(self) -> Floats:
@@ -98,13 +100,13 @@ class Calibration:
         fixed = np.array([cost.adjusted is not None for cost in self.costs])
         return np.where(fixed[:, None] | fixed, 0.0, self.covariance)
 
-    def keeping(self, older: Calibration) -> Calibration:
+    def keeping(self, older: StreamKCalibration) -> StreamKCalibration:
         """This one with the older one's adjustments."""
         kept = (replace(new, adjusted=old.adjusted) for new, old in zip(self.costs, older.costs, strict=True))
         return replace(self, costs=tuple(kept))
 
 
-def merged(older: Iterable[Calibration], newer: Iterable[Calibration]) -> list[Calibration]:
+def merged(older: Iterable[StreamKCalibration], newer: Iterable[StreamKCalibration]) -> list[StreamKCalibration]:
     """Both: a newer one takes the place of the older one of its subject, and keeps what a person has adjusted there."""
     by_subject = {one.subject: one for one in older}
     for one in newer:

@@ -26,10 +26,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule, ceil_div
 
-from ._stream_k_cache import Floats, Memory
-from ._stream_k_records import Choice, Room, Work
+from ._stream_k_cache import Floats, MemoryDemand
+from ._stream_k_records import Room, StreamKChoice, Work
 
 COSTS = {
     "start": "launch, cold caches, the writing of one tile",
@@ -57,7 +57,7 @@ IN_STEP = 1 / 4
 """In several turns of split-K, of the work-groups at the same part of K those that are together still, or about. What
 fits 480 products on an H200 (2026-11-22)."""
 
-Timed = tuple[Choice, float]
+Timed = tuple[StreamKChoice, float]
 """What is expected of a choice, in seconds."""
 _seconds = itemgetter(1)
 
@@ -66,9 +66,9 @@ Stretch = tuple[int, int, int]
 at the same place of K."""
 
 
-def counts(work: Work, choice: Choice, room: Room) -> Floats:
+def counts(work: Work, choice: StreamKChoice, room: Room) -> Floats:
     """What each of COSTS is multiplied by, for one choice."""
-    schedule = Schedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
+    schedule = StreamKSchedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
     share = schedule.per_group + (schedule.extra > 0)
     peers, aligned = (choice.splits, True) if choice.splits > 1 else _peers(schedule)
     dealt = ceil_div(schedule.alone * choice.splits, choice.grid)
@@ -76,7 +76,7 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
     collected = dealt if choice.splits > 1 else 1
     begun = dealt + (ceil_div(share, work.iterations) if aligned else ceil_div(share - 1, work.iterations) + 1)
     longest = schedule.busiest
-    memory = Memory.of(work, room)
+    memory = MemoryDemand.of(work, room)
     return np.array(
         (
             1.0,
@@ -93,14 +93,14 @@ def counts(work: Work, choice: Choice, room: Room) -> Floats:
     )
 
 
-def _waits(memory: Memory, stretches: Iterable[Stretch]) -> float:
+def _waits(memory: MemoryDemand, stretches: Iterable[Stretch]) -> float:
     """Of the iterations of the stretches, those that wait for memory."""
     if memory.keeps_up:
         return 0.0
     return sum(iterations * memory.waiting(busy, together) for iterations, busy, together in stretches)
 
 
-def _stretches(work: Work, schedule: Schedule) -> Iterator[Stretch]:
+def _stretches(work: Work, schedule: StreamKSchedule) -> Iterator[Stretch]:
     """Of the work-group that has most: parts of tiles, or first whole tiles and then shares."""
     grid, long, alone, streamed = schedule.grid, work.iterations, schedule.alone, schedule.streamed
     if schedule.splits > 1:
@@ -119,7 +119,7 @@ def _turns(work: Work, parts: int, grid: int) -> Stretch:
     return turns * ceil_div(work.iterations, parts), busy, max(1, int(busy // parts * (1 if turns == 1 else IN_STEP)))
 
 
-def _even_parts(schedule: Schedule) -> int:
+def _even_parts(schedule: StreamKSchedule) -> int:
     """How many shares make a tile, and so at how many places of K work-groups are with tiles side by side; 1 if shares
     are whole tiles, 0 if they end anywhere."""
     per, long = schedule.per_group, schedule.iterations
@@ -127,7 +127,7 @@ def _even_parts(schedule: Schedule) -> int:
     return max(1, long // per) if even else 0
 
 
-def _peers(schedule: Schedule) -> tuple[int, bool]:
+def _peers(schedule: StreamKSchedule) -> tuple[int, bool]:
     """The most work-groups that meet in a streamed tile (at most one too many), and whether shares are aligned: each
     is as long as all others, and a whole number of tiles or of equal parts of one."""
     per, long = schedule.per_group, schedule.iterations
@@ -144,7 +144,7 @@ def _peers(schedule: Schedule) -> tuple[int, bool]:
 
 
 class Dealt(NamedTuple):
-    """What `Schedule` and `_peers` say of whole tiles in waves and the remainder split, for many grids at once.
+    """What `StreamKSchedule` and `_peers` say of whole tiles in waves and the remainder split, for many grids at once.
 
     Turns are waves with the last one, which may not be full. The remainder is in tiles, `beyond` is the same in
     iterations, of which one work-group has a `share` at most. So many work-groups have `met` in one of its tiles.
@@ -191,7 +191,7 @@ class Scan:
         self._costs: tuple[float, ...] = tuple(costs.tolist())
         self._iterations: tuple[float, ...] = tuple(self._iteration.tolist())
 
-    def seconds(self, work: Work, choice: Choice) -> float:
+    def seconds(self, work: Work, choice: StreamKChoice) -> float:
         return float(counts(work, choice, self.room) @ self.costs)
 
     def table(self, work: Work) -> Floats:
@@ -203,7 +203,12 @@ class Scan:
         with one at least, shares are longer than tiles, so that two at most meet in a tile.
         """
         start, _, _, _, tile, partial, peer, _, _ = self._costs
-        grid, long, dealt, memory = self._grid, work.iterations, Dealt.of(work, self._grid), Memory.of(work, self.room)
+        grid, long, dealt, memory = (
+            self._grid,
+            work.iterations,
+            Dealt.of(work, self._grid),
+            MemoryDemand.of(work, self.room),
+        )
         whole = self._iteration * long + tile
         # A share of more than one iteration ends in the tile after the one it begins in, unless shares are even.
         another = dealt.beyond > grid
@@ -219,7 +224,7 @@ class Scan:
             self._add_waiting(seconds, work, dealt, memory)
         return seconds
 
-    def _add_waiting(self, seconds: Floats, work: Work, dealt: Dealt, memory: Memory) -> None:
+    def _add_waiting(self, seconds: Floats, work: Work, dealt: Dealt, memory: MemoryDemand) -> None:
         """Adds to a table what waiting for memory costs: `_stretches` of all grids."""
         tiles, long, misaligned, units = work.tiles, work.iterations, self._costs[MISALIGNED], memory.units
         shared = memory.cost_alone(misaligned, np.minimum(dealt.beyond / units, self._busy))
@@ -243,13 +248,13 @@ class Scan:
         timed = [one for one in timed if one[0] < below]
         if not timed:
             return []
-        memory = Memory.of(work, self.room)
+        memory = MemoryDemand.of(work, self.room)
         return [
-            (Choice.split_k(work, self.room, parts), seconds + self._out_of_step(work, parts, memory))
+            (StreamKChoice.split_k(work, self.room, parts), seconds + self._out_of_step(work, parts, memory))
             for seconds, parts in timed
         ]
 
-    def _out_of_step(self, work: Work, parts: int, memory: Memory) -> float:
+    def _out_of_step(self, work: Work, parts: int, memory: MemoryDemand) -> float:
         """Seconds that split-K waits for memory, and loses in several turns."""
         stretch = _turns(work, parts, self.room.groups)
         seconds = self._costs[MISALIGNED] * _waits(memory, [stretch])
@@ -270,7 +275,7 @@ class Scan:
     def candidates(self, work: Work) -> list[Timed]:
         """Whole tiles as they are launched; then the remainder streamed, and that with a wave, if there is such a
         thing, each on the largest of the grids that are as good."""
-        table, whole = self.table(work), Choice.whole_tiles(work, self.room)
+        table, whole = self.table(work), StreamKChoice.whole_tiles(work, self.room)
         found = [(whole, float(table[0, whole.grid - 1]))]
         for row in (1, 2):
             seconds = table[row]
@@ -298,12 +303,12 @@ class Scan:
         return min(((choice, self.seconds(work, choice)) for choice in choices), key=_seconds)
 
 
-def row_on(work: Work, grid: int, row: int) -> Choice:
+def row_on(work: Work, grid: int, row: int) -> StreamKChoice:
     """What a row of a table means in the column of a grid."""
-    return Choice(grid, min(work.tiles % grid + (row - 1) * grid, work.tiles) if row else 0)
+    return StreamKChoice(grid, min(work.tiles % grid + (row - 1) * grid, work.tiles) if row else 0)
 
 
-def choices_on(work: Work, grid: int, full_tiles: int | None) -> list[Choice]:
+def choices_on(work: Work, grid: int, full_tiles: int | None) -> list[StreamKChoice]:
     """None, the remainder, or that and one full wave on this grid; or what `full_tiles` says."""
     rows = range(3) if full_tiles is None else (full_tiles + 1,)
     return list(dict.fromkeys(row_on(work, grid, row) for row in rows))

@@ -10,7 +10,7 @@ import numpy as np
 from ._stream_k_cache import Floats
 from ._stream_k_costs import COSTS, counts
 from ._stream_k_records import Room
-from ._stream_k_runs import Run
+from ._stream_k_runs import StreamKRun
 
 RESAMPLES = 200
 ROUNDS = 10
@@ -24,7 +24,7 @@ LEAST_SCATTER = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class FittedCost:
     """Seconds: as fitted, with the ends of the 95 % interval; `adjusted` is a person's, and counts instead."""
 
     fitted: float
@@ -38,8 +38,8 @@ class Cost:
 
 
 def fit(
-    runs: Sequence[Run], room: Room, random: np.random.Generator, resamples: int = RESAMPLES
-) -> tuple[tuple[Cost, ...], Floats, float]:
+    runs: Sequence[StreamKRun], room: Room, random: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[tuple[FittedCost, ...], Floats, float]:
     """Costs in the order of COSTS, their covariance, and the relative standard deviation of a run around them.
 
     Non-negative least squares of the relative error, robust by iterated weights; intervals by a bootstrap.
@@ -61,7 +61,7 @@ def fit(
     made = np.array([_robust(features, expected * factor) for factor in factors])
     low, high = np.quantile(made, (0.025, 0.975), axis=0)
     rows = np.column_stack((costs, np.minimum(low, costs), np.maximum(high, costs))).tolist()
-    return tuple(Cost(*row) for row in rows), np.cov(made, rowvar=False), _scatter(residuals)
+    return tuple(FittedCost(*row) for row in rows), np.cov(made, rowvar=False), _scatter(residuals)
 
 
 def _robust(features: Floats, seconds: Floats) -> Floats:

@@ -11,7 +11,7 @@ import math
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from ._stream_k_records import Choice, Work
+from ._stream_k_records import StreamKChoice, Work
 
 FEWEST_ITERATIONS = 3
 """Of a share. Tensile's curve is remainder x K / grid = 194 steps of 64 an iteration, from K = 1024 on (pull request
@@ -25,7 +25,7 @@ FULL_ENOUGH = 0.92
 """Share of the last wave's work-groups, over all waves, that data-parallel must keep busy. Source: CUTLASS."""
 
 
-def choice(work: Work, grid: int) -> Choice:
+def choice(work: Work, grid: int) -> StreamKChoice:
     """Data-parallel where its waves are full or splitting saves too little; else the remainder, with a full wave where
     shares would otherwise have fewer than three iterations; few tiles over so many work-groups as pays, `grid` at
     most."""
@@ -34,12 +34,12 @@ def choice(work: Work, grid: int) -> Choice:
     left = work.tiles % grid
     saved = work.iterations * (1 - left / grid)
     if left == 0 or work.tiles >= FULL_ENOUGH * ceil_div(work.tiles, grid) * grid or saved <= PARTIAL + PEER:
-        return Choice(grid)
+        return StreamKChoice(grid)
     full = left * work.iterations < FEWEST_ITERATIONS * grid
-    return Choice(grid, left + (grid if full else 0))
+    return StreamKChoice(grid, left + (grid if full else 0))
 
 
-def _few(work: Work, groups: int) -> Choice:
+def _few(work: Work, groups: int) -> StreamKChoice:
     """No more tiles than work-groups: each in so many parts that the longest and its fix-up take least together."""
 
     def iterations(parts: int) -> float:
@@ -48,4 +48,4 @@ def _few(work: Work, groups: int) -> Choice:
     # The best number is near sqrt(iterations / PEER).
     most = min(groups // max(work.tiles, 1), work.iterations // FEWEST_ITERATIONS, math.isqrt(work.iterations) + 1)
     parts = min(range(1, max(most, 1) + 1), key=iterations)
-    return Choice(max(work.tiles, 1) * parts, work.tiles if parts > 1 else 0)
+    return StreamKChoice(max(work.tiles, 1) * parts, work.tiles if parts > 1 else 0)

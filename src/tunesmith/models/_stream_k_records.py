@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tunesmith.kernels.gemm.stream_k import Schedule, ceil_div, iterations_of
+from tunesmith.kernels.gemm.stream_k import StreamKSchedule, ceil_div, iterations_of
 from tunesmith.records import Configuration
 
 NONE_SPLIT = -1
 """What StreamKFullTiles is where not even the tiles beyond whole waves are split."""
 
 
-class Mode(StrEnum):
+class SharingMode(StrEnum):
     """How work-groups share the tiles."""
 
     DATA_PARALLEL = "data-parallel"
@@ -49,7 +49,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class MacroTile:
     """A macro tile: elements of D along M and N, and steps along K of an iteration. Of `block` tiles side by side along
     N work-groups take one after the other, before those below (WorkGroupMapping). With RowsAlong: M it is the other way
     round, which the models do not know."""
@@ -83,7 +83,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StreamKChoice:
     """What a launch may do with a product: `grid` work-groups; the last `streamed` tiles split by iterations, or every
     tile into `splits` parts."""
 
@@ -92,24 +92,24 @@ class Choice:
     splits: int = 1
 
     @staticmethod
-    def whole_tiles(work: Work, room: Room) -> Choice:
+    def whole_tiles(work: Work, room: Room) -> StreamKChoice:
         """Data-parallel: a work-group for each tile, or as many as there is room for."""
-        return Choice(max(1, min(work.tiles, room.groups)))
+        return StreamKChoice(max(1, min(work.tiles, room.groups)))
 
     @staticmethod
-    def split_k(work: Work, room: Room, parts: int) -> Choice:
+    def split_k(work: Work, room: Room, parts: int) -> StreamKChoice:
         """A work-group for each part, or as many as there is room for."""
-        return Choice(min(work.tiles * parts, room.groups), splits=parts)
+        return StreamKChoice(min(work.tiles * parts, room.groups), splits=parts)
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> SharingMode:
         if self.splits > 1:
-            return Mode.SPLIT_K
-        return Mode.STREAM_K if self.streamed else Mode.DATA_PARALLEL
+            return SharingMode.SPLIT_K
+        return SharingMode.STREAM_K if self.streamed else SharingMode.DATA_PARALLEL
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StreamKDecision:
     """How to launch one product, and why.
 
     `full_tiles` are whole waves of the grid among the `streamed` tiles, the remainder not counted. `seconds` is the
@@ -118,14 +118,14 @@ class Decision:
     """
 
     work: Work
-    choice: Choice
+    choice: StreamKChoice
     model: str = ""
     seconds: float | None = None
     interval: tuple[float, float] | None = None
     overridden: tuple[str, ...] = ()
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> SharingMode:
         return self.choice.mode
 
     @property
@@ -141,9 +141,9 @@ class Decision:
         return max(0, self.streamed - self.work.tiles % self.grid) // self.grid
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> StreamKSchedule:
         """Who computes what; for a kernel to launch by."""
-        return Schedule(self.work.tiles, self.work.iterations, self.grid, self.streamed, self.choice.splits)
+        return StreamKSchedule(self.work.tiles, self.work.iterations, self.grid, self.streamed, self.choice.splits)
 
     @property
     def parameters(self) -> Configuration:
@@ -151,13 +151,13 @@ class Decision:
         overrode the grid, and so wants just that one."""
         if self.overridden:
             return self.on_grid
-        streams = self.mode is Mode.STREAM_K
+        streams = self.mode is SharingMode.STREAM_K
         return _parameters(self.grid if streams else 0, self.full_tiles if streams else 0, self.choice.splits)
 
     @property
     def on_grid(self) -> Configuration:
         """The same with no work-group more than the grid has, also where no tile is split: whole tiles in waves."""
-        return _parameters(self.grid, self.full_tiles if self.mode is Mode.STREAM_K else NONE_SPLIT, 1)
+        return _parameters(self.grid, self.full_tiles if self.mode is SharingMode.STREAM_K else NONE_SPLIT, 1)
 
 
 def _parameters(grid: int, full_tiles: int, splits: int) -> Configuration:

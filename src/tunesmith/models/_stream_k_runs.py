@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from ._stream_k_records import Choice, Room, Tile, Work
+from ._stream_k_records import MacroTile, Room, StreamKChoice, Work
 
 WHOLE = (4, 16, 64, 256)
 """Iterations of tiles that nobody shares."""
@@ -31,15 +31,15 @@ USUAL_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StreamKRun:
     """What a choice took: median seconds of the whole launch plan."""
 
     work: Work
-    choice: Choice
+    choice: StreamKChoice
     seconds: float
 
 
-def calibration_runs(room: Room, tile: Tile, splits: Collection[int]) -> list[tuple[Work, Choice]]:
+def calibration_runs(room: Room, tile: MacroTile, splits: Collection[int]) -> list[tuple[Work, StreamKChoice]]:
     """What to measure for a tile: no run twice, at most as many work-groups as there is room for, or as the most parts
     of a tile where that is more. `splits` are the parts of K that the kernel can have."""
     depth = tile.depth
@@ -54,24 +54,24 @@ def calibration_runs(room: Room, tile: Tile, splits: Collection[int]) -> list[tu
     ]
 
 
-Planned = tuple[int, int, Choice]
+Planned = tuple[int, int, StreamKChoice]
 
 
 def _whole(room: Room) -> Iterator[Planned]:
     """A tile a work-group: start and iteration by the slope over iterations; busy and wave by the number of groups."""
     for grid in (1, room.multiprocessors, room.groups):
         for iterations in WHOLE:
-            yield grid, iterations, Choice(grid)
+            yield grid, iterations, StreamKChoice(grid)
     half = max(1, room.multiprocessors // 2)
     for iterations in SKEWED:
-        yield half, iterations, Choice(half)
+        yield half, iterations, StreamKChoice(half)
 
 
 def _in_turn(room: Room) -> Iterator[Planned]:
     """Several tiles a work-group: what each further one costs."""
     for waves in (2, 4):
         for iterations in (WHOLE[0], WHOLE[2]):
-            yield waves * room.multiprocessors, iterations, Choice(room.multiprocessors)
+            yield waves * room.multiprocessors, iterations, StreamKChoice(room.multiprocessors)
 
 
 def _shared(room: Room) -> Iterator[Planned]:
@@ -79,7 +79,7 @@ def _shared(room: Room) -> Iterator[Planned]:
     for parts in PARTS:
         tiles = max(1, room.multiprocessors // parts)
         for iterations in SHARED:
-            yield tiles, iterations, Choice(tiles * parts, streamed=tiles)
+            yield tiles, iterations, StreamKChoice(tiles * parts, streamed=tiles)
 
 
 def _skewed(room: Room) -> Iterator[Planned]:
@@ -88,13 +88,13 @@ def _skewed(room: Room) -> Iterator[Planned]:
     remainders = sorted({1, max(1, grid // 2), max(1, grid - 1)})
     for tiles in remainders:
         for iterations in SKEWED:
-            yield grid + tiles, iterations, Choice(grid, streamed=grid + tiles)
+            yield grid + tiles, iterations, StreamKChoice(grid, streamed=grid + tiles)
     for tiles in {grid // 2 + 1, grid - 1} - {0, grid}:
-        yield tiles, SKEWED[-1], Choice(grid, streamed=tiles)
+        yield tiles, SKEWED[-1], StreamKChoice(grid, streamed=tiles)
     if room.occupancy > 1:
         for iterations in SKEWED:
             tiles = room.groups + room.groups // 2
-            yield tiles, iterations, Choice(room.groups, streamed=tiles)
+            yield tiles, iterations, StreamKChoice(room.groups, streamed=tiles)
 
 
 def _beyond_the_cache(room: Room) -> Iterator[Planned]:
@@ -104,8 +104,8 @@ def _beyond_the_cache(room: Room) -> Iterator[Planned]:
     for times in BEYOND if all(room.cached) else ():
         for side in (max(1, math.isqrt(grid // 3)), math.isqrt(3 * grid // 2)):
             tiles, iterations = _square(room, side, times)
-            yield tiles, iterations, Choice(grid, streamed=tiles)
-        yield tiles, iterations, Choice(grid)
+            yield tiles, iterations, StreamKChoice(grid, streamed=tiles)
+        yield tiles, iterations, StreamKChoice(grid)
 
 
 def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
@@ -113,7 +113,7 @@ def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
     for parts in IN_TURNS if all(room.cached) else ():
         if parts in splits:
             tiles, iterations = _square(room, math.isqrt(4 * room.groups), FAR_BEYOND)
-            yield tiles, iterations, Choice(min(tiles * parts, room.groups), splits=parts)
+            yield tiles, iterations, StreamKChoice(min(tiles * parts, room.groups), splits=parts)
 
 
 def _square(room: Room, side: int, times: int) -> tuple[int, int]:

@@ -2,8 +2,8 @@
 
 Three models answer. `Calibrated` knows what launches cost on the device, with this tile and data type, and looks at
 every grid that fits, every number of split tiles that makes sense, and split-K. `Portable` knows ratios that hold for
-most devices, and is taken where nobody calibrated. `Published` is Tensile's, to compare with. An `Override` from the
-environment decides before any of them.
+most devices, and is taken where nobody calibrated. `Published` is Tensile's, to compare with. A
+`StreamKOverride` from the environment decides before any of them.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from tunesmith.kernels.gemm.stream_k import streamed_tiles
 
 from . import _stream_k_portable as portable
 from . import _stream_k_tensile as tensile
-from ._stream_k_calibration import Calibration, Origin, Subject, data_type_of, merged
+from ._stream_k_calibration import CalibrationOrigin, StreamKCalibration, Subject, data_type_of, merged
 from ._stream_k_costs import COSTS, SPLITS, Scan, choices_on, counts
-from ._stream_k_fit import Cost
-from ._stream_k_records import Choice, Decision, Mode, Room, Tile, Work
-from ._stream_k_runs import Run, calibration_runs
-from .stream_k_override import Override
+from ._stream_k_fit import FittedCost
+from ._stream_k_records import MacroTile, Room, SharingMode, StreamKChoice, StreamKDecision, Work
+from ._stream_k_runs import StreamKRun, calibration_runs
+from .stream_k_override import StreamKOverride
 
 __all__ = [
     "COSTS",
     "SPLITS",
     "Calibrated",
-    "Calibration",
+    "CalibrationOrigin",
     "Calibrations",
-    "Choice",
-    "Cost",
-    "Decision",
-    "Mode",
+    "FittedCost",
+    "MacroTile",
     "Model",
-    "Origin",
-    "Override",
     "Portable",
     "Predictor",
     "Published",
     "Room",
-    "Run",
+    "SharingMode",
+    "StreamKCalibration",
+    "StreamKChoice",
+    "StreamKDecision",
+    "StreamKOverride",
+    "StreamKRun",
     "Subject",
-    "Tile",
     "Work",
     "calibration_runs",
     "choices_on",
@@ -67,20 +67,20 @@ class Model(ABC):
     room: Room
 
     @abstractmethod
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> Choice:
+    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         """The best choice; among those on `grid`, or with `full_tiles` waves beside the remainder, where given."""
 
-    def expect(self, work: Work, choice: Choice) -> tuple[float | None, tuple[float, float] | None]:
+    def expect(self, work: Work, choice: StreamKChoice) -> tuple[float | None, tuple[float, float] | None]:
         """Seconds and their 95 % interval, as far as the model knows."""
         return None, None
 
-    def decide(self, work: Work, override: Override | None = None) -> Decision:
+    def decide(self, work: Work, override: StreamKOverride | None = None) -> StreamKDecision:
         """The choice with what is expected of it; `override` goes before the model."""
         if override is None or not override.used:
             choice = self.choose(work)
         else:
             choice = self.choose(work, override.grid(work, self.room.multiprocessors), override.full_tiles)
-        return Decision(work, choice, self.name, *self.expect(work, choice), override.used if override else ())
+        return StreamKDecision(work, choice, self.name, *self.expect(work, choice), override.used if override else ())
 
 
 class Calibrated(Model):
@@ -88,16 +88,16 @@ class Calibrated(Model):
 
     name = "calibrated"
 
-    def __init__(self, calibration: Calibration, parts: Sequence[int] = SPLITS) -> None:
+    def __init__(self, calibration: StreamKCalibration, parts: Sequence[int] = SPLITS) -> None:
         self.calibration, self.room = calibration, calibration.subject.room
         self._scan, self._doubt = Scan(calibration.values, self.room, parts), calibration.doubt
 
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> Choice:
+    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         if grid is None and full_tiles is None:
             return self._scan.best(work)[0]
         return self._scan.best_on(work, grid, full_tiles)[0]
 
-    def expect(self, work: Work, choice: Choice) -> tuple[float, tuple[float, float]]:
+    def expect(self, work: Work, choice: StreamKChoice) -> tuple[float, tuple[float, float]]:
         """The interval holds 95 % of runs: the doubt of the costs, and a run's own scatter."""
         features = counts(work, choice, self.room)
         seconds = float(features @ self._scan.costs)
@@ -106,7 +106,7 @@ class Calibrated(Model):
         reach = REACH * max(0.0, variance) ** 0.5
         return seconds, (max(0.0, seconds - reach), seconds + reach)
 
-    def considered(self, work: Work) -> Iterator[Choice]:
+    def considered(self, work: Work) -> Iterator[StreamKChoice]:
         """The best choice of each kind: no tile split, the remainder, that and one full wave, and each split-K."""
         yield from (choice for choice, _ in (*self._scan.candidates(work), *self._scan.splits(work)))
 
@@ -119,10 +119,10 @@ class Portable(Model):
     def __init__(self, room: Room) -> None:
         self.room = room
 
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> Choice:
+    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         if full_tiles is not None:
             on = grid or self.room.groups
-            return Choice(on, streamed_tiles(work.tiles, on, full_tiles))
+            return StreamKChoice(on, streamed_tiles(work.tiles, on, full_tiles))
         return portable.choice(work, grid or self.room.groups)
 
 
@@ -133,14 +133,14 @@ class Published(Model):
         self.room, self.gated = room, gated
         self.name = "tensile" if gated else "tensile, gate lifted"
 
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> Choice:
+    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         units = self.room.multiprocessors
         on = grid or units
         if full_tiles is None:
             full_tiles = tensile.full_tiles(work.tiles % on, work.k, units, self.gated)
-        return Choice(on, streamed_tiles(work.tiles, on, full_tiles))
+        return StreamKChoice(on, streamed_tiles(work.tiles, on, full_tiles))
 
-    def expect(self, work: Work, choice: Choice) -> tuple[float | None, None]:
+    def expect(self, work: Work, choice: StreamKChoice) -> tuple[float | None, None]:
         """Their analytical model's time, which knows only grids on which everything is split."""
         if not work.tiles or choice.streamed < work.tiles:
             return None, None
@@ -156,11 +156,11 @@ def rivals(model: Model) -> tuple[Model, ...]:
 class Predictor:
     """Decisions for a kernel with one tile, each made once. Not for several threads at once."""
 
-    def __init__(self, tile: Tile, model: Model, override: Override | None = None) -> None:
+    def __init__(self, tile: MacroTile, model: Model, override: StreamKOverride | None = None) -> None:
         self.tile, self.model, self.override = tile, model, override
         self.decide = lru_cache(REMEMBERED)(self._decide)
 
-    def _decide(self, m: int, n: int, batch: int, k: int) -> Decision:
+    def _decide(self, m: int, n: int, batch: int, k: int) -> StreamKDecision:
         """How to launch the product of these sizes, in elements."""
         return self.model.decide(self.tile.work(m, n, batch, k), self.override)
 
@@ -168,7 +168,9 @@ class Predictor:
 class Calibrations:
     """The calibrations at hand, and which model they give a kernel. `say` hears once why one has to make do."""
 
-    def __init__(self, known: Iterable[Calibration] = (), say: Callable[[str], None] = lambda sentence: None) -> None:
+    def __init__(
+        self, known: Iterable[StreamKCalibration] = (), say: Callable[[str], None] = lambda sentence: None
+    ) -> None:
         self._known = {one.subject: one for one in known}
         self._say_once = lru_cache(maxsize=None)(say)
 

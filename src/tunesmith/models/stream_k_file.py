@@ -15,11 +15,11 @@ from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
 from tunesmith.problems import MOST_MADE_BYTES, Node, beginning_of, read_yaml, shown
 from tunesmith.records import Configuration, UserError, thaw
 
-from ._stream_k_calibration import Calibration, Origin, Subject
+from ._stream_k_calibration import CalibrationOrigin, StreamKCalibration, Subject
 from ._stream_k_costs import COSTS
-from ._stream_k_fit import Cost
-from ._stream_k_records import Choice, Room, Tile, Work
-from ._stream_k_runs import Run
+from ._stream_k_fit import FittedCost
+from ._stream_k_records import MacroTile, Room, StreamKChoice, Work
+from ._stream_k_runs import StreamKRun
 
 FORMAT = 2
 """The number under `tunesmith-stream-k`, raised when one of two versions could not read what the other wrote."""
@@ -48,7 +48,7 @@ class OtherFormatError(UserError):
     """Another version's file."""
 
 
-def dump(calibrations: Iterable[Calibration]) -> str:
+def dump(calibrations: Iterable[StreamKCalibration]) -> str:
     """The text of a file; `read` gives the same calibrations back, to six digits."""
     return _HEAD + "".join(map(_entry, calibrations))
 
@@ -65,7 +65,7 @@ def _says_so(file: Path) -> bool:
     )
 
 
-def read(path: Path) -> tuple[Calibration, ...]:
+def read(path: Path) -> tuple[StreamKCalibration, ...]:
     """The calibrations in a file. Raises UserError, with the line, for what is wrong in it; OtherFormatError for a file
     of another version."""
     fields = read_yaml(path).fields("a calibration of stream-K", (_KEY, "calibrations"))
@@ -74,7 +74,7 @@ def read(path: Path) -> tuple[Calibration, ...]:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
         remedy = "calibrate again into another file, and copy what a person had adjusted"
         raise OtherFormatError(version.place, what, remedy)
-    found: dict[Subject, Calibration] = {}
+    found: dict[Subject, StreamKCalibration] = {}
     for node in fields["calibrations"].sequence("calibrations"):
         one = _calibration(node)
         if one.subject in found:
@@ -83,7 +83,7 @@ def read(path: Path) -> tuple[Calibration, ...]:
     return tuple(found.values())
 
 
-def _entry(one: Calibration) -> str:
+def _entry(one: StreamKCalibration) -> str:
     subject, origin, room = one.subject, one.origin, one.subject.room
     known = subject.api, subject.device, subject.architecture, origin.driver, room.multiprocessors, room.occupancy
     facts = {
@@ -111,11 +111,11 @@ def _entry(one: Calibration) -> str:
     return "- " + "\n  ".join(lines) + "\n"
 
 
-def _cost(cost: Cost) -> dict[str, float]:
+def _cost(cost: FittedCost) -> dict[str, float]:
     return {name: _digits(value / _MICRO) for name, value in asdict(cost).items() if value is not None}
 
 
-def _run(run: Run) -> list[float]:
+def _run(run: StreamKRun) -> list[float]:
     choice, work = run.choice, run.work
     whole = (work.tiles, work.down, work.iterations, choice.grid, choice.streamed, choice.splits)
     return [*whole, _digits(run.seconds / _MICRO)]
@@ -131,7 +131,7 @@ def _flow(value: object) -> str:
     return text.removesuffix("\n...\n").rstrip("\n")
 
 
-def _calibration(node: Node) -> Calibration:
+def _calibration(node: Node) -> StreamKCalibration:
     fields = node.fields("a calibration", (*_FACTS, *_NUMBERS))
     device = fields["device"].fields("device", _DEVICE)
     along_m, along_n = (_whole(item, "cached", 0) for item in _items(fields["cached"], "cached", 2))
@@ -141,7 +141,7 @@ def _calibration(node: Node) -> Calibration:
     mapping = configuration.get(GROUP_MAPPING.name)
     block = _whole(mapping, GROUP_MAPPING.name, 1) if mapping else 1
     m, n, depth = (_whole(item, "tile", 1) for item in _items(fields["tile"], "tile", 3))
-    tile = Tile(m, n, depth, block)
+    tile = MacroTile(m, n, depth, block)
     api, name, architecture, driver = (device[key].word(key) for key in _DEVICE[:4])
     kernel, data_type, compiler, problem_type = (
         fields[key].word(key) for key in ("kernel", "data-type", "compiler", "problem-type")
@@ -155,9 +155,9 @@ def _calibration(node: Node) -> Calibration:
         [_number(item, "covariance", 0 if place == other else -math.inf) for other, item in enumerate(items)]
         for place, items in enumerate(_items(row, "covariance", len(COSTS)) for row in rows)
     ]
-    return Calibration(
+    return StreamKCalibration(
         Subject(api, name, architecture, kernel, data_type, tile, room),
-        Origin(driver, compiler, problem_type, parameters, version, date),
+        CalibrationOrigin(driver, compiler, problem_type, parameters, version, date),
         tuple(_read_cost(costs[name], name) for name in COSTS),
         np.array(covariance) * _MICRO**2,
         _number(fields["scatter"], "scatter", least=0),
@@ -165,13 +165,13 @@ def _calibration(node: Node) -> Calibration:
     )
 
 
-def _read_cost(node: Node, name: str) -> Cost:
+def _read_cost(node: Node, name: str) -> FittedCost:
     fields = node.fields(name, ("fitted", "low", "high"), ("adjusted",))
     values = {key: _number(value, f"{name}: {key}", least=0) * _MICRO for key, value in fields.items()}
-    return Cost(**values)
+    return FittedCost(**values)
 
 
-def _read_run(node: Node, tile: Tile) -> Run:
+def _read_run(node: Node, tile: MacroTile) -> StreamKRun:
     *whole, micro = _items(node, "a run", 7)
     tiles, down, iterations, grid, streamed, splits = (
         _whole(item, "a run", least) for item, least in zip(whole, (1, 1, 1, 1, 0, 1), strict=True)
@@ -181,7 +181,9 @@ def _read_run(node: Node, tile: Tile) -> Run:
         raise node.wrong(f"{streamed} streamed tiles of {tiles} in {splits} parts", _REMEDY)
     if tiles % down:
         raise node.wrong(f"{tiles} tiles, {down} of them along M, make no rectangle", _REMEDY)
-    return Run(Work(tiles, iterations, tile.depth, 1, down, tile.block), Choice(grid, streamed, splits), seconds)
+    return StreamKRun(
+        Work(tiles, iterations, tile.depth, 1, down, tile.block), StreamKChoice(grid, streamed, splits), seconds
+    )
 
 
 def _items(node: Node, what: str, count: int) -> tuple[Node, ...]:

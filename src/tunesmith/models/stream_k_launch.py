@@ -15,8 +15,8 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 from ._stream_k_costs import SPLITS
-from ._stream_k_records import Decision, Room, Tile
-from .stream_k import Calibration, Calibrations, Override, Predictor, Subject, data_type_of
+from ._stream_k_records import MacroTile, Room, StreamKDecision
+from .stream_k import Calibrations, Predictor, StreamKCalibration, StreamKOverride, Subject, data_type_of
 from .stream_k_file import OtherFormatError, calibration_files, read
 
 GRID, FULL_TILES, SPLIT = "StreamKGrid", "StreamKFullTiles", "GlobalSplitU"
@@ -44,7 +44,7 @@ class Deciding:
     waits at run time.
     """
 
-    def __init__(self, target: Target, calibrations: Calibrations, override: Override) -> None:
+    def __init__(self, target: Target, calibrations: Calibrations, override: StreamKOverride) -> None:
         self.target, self.override = target, override
         self._calibrations = calibrations
         self._predictor = lru_cache(maxsize=None)(self._predictor_of)
@@ -59,8 +59,8 @@ class Deciding:
         `say` hears once why one has to make do, also without a file of the folders that another version wrote. Raises
         UserError for files and variables that mean nothing.
         """
-        override = Override.of(environment)
-        known: list[Calibration] = []
+        override = StreamKOverride.of(environment)
+        known: list[StreamKCalibration] = []
         for file in (file for place in dict.fromkeys(places) for file in calibration_files(place)):
             try:
                 known += read(file)
@@ -79,7 +79,7 @@ class Deciding:
         configs = (decided,) if decision.overridden else dict.fromkeys((decided, config | _WHOLE_TILES))
         return tuple(replace(solution, configuration=one) for one in configs)
 
-    def decide(self, solution: Solution, problem: Problem) -> Decision:
+    def decide(self, solution: Solution, problem: Problem) -> StreamKDecision:
         """How to launch the problem with a solution of a family that has the parameters."""
         gemm = Gemm.of(problem)
         return self._predictor(solution).decide(gemm.m, gemm.n, gemm.batch, gemm.k)
@@ -100,13 +100,13 @@ def configured(config: Configuration, parameters: Configuration) -> Configuratio
     return config | parameters.only(config) | schedule.only(config)
 
 
-def tile_of(solution: Solution) -> Tile:
+def tile_of(solution: Solution) -> MacroTile:
     """The macro tile of a solution of a tiled family, which says how deep it is in steps (DepthU) or in bytes."""
     derived = Configuration(KERNELS[solution.kernel].derived(solution.configuration))
     m, n = derived.integers("MacroTile")
     config = solution.configuration
     block = config.integer(GROUP_MAPPING.name) if GROUP_MAPPING.name in config else 1
     if "DepthU" in derived:
-        return Tile(m, n, derived.integer("DepthU"), block)
+        return MacroTile(m, n, derived.integer("DepthU"), block)
     element = np.dtype(DATA_TYPES[solution.type.fields.word("DataType")].dtype).itemsize
-    return Tile(m, n, derived.integer("DepthBytes") // element, block)
+    return MacroTile(m, n, derived.integer("DepthBytes") // element, block)

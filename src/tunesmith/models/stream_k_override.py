@@ -49,7 +49,7 @@ VARIABLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
+class StreamKOverride:
     """What the environment asks for: `values` of the variables that do not leave the choice to the prediction, and how
     each is `named` there; both in the order of VARIABLES."""
 
@@ -57,7 +57,7 @@ class Override:
     named: Mapping[str, str]
 
     @staticmethod
-    def of(environment: Mapping[str, str]) -> Override:
+    def of(environment: Mapping[str, str]) -> StreamKOverride:
         """Raises UserError, with the variable's name, for a value that means nothing."""
         values: dict[str, int] = {}
         named: dict[str, str] = {}
@@ -66,7 +66,7 @@ class Override:
             value = _number(found, environment[found], variable) if found else None
             if found and value is not None and value not in variable.unset:
                 values[name], named[name] = value, found
-        return Override(values, named)
+        return StreamKOverride(values, named)
 
     @property
     def full_tiles(self) -> int | None:

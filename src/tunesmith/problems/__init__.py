@@ -13,6 +13,7 @@ OPERATIONS: Registry[Operation] = Registry(
     "operation",
     {
         "GEMM": "tunesmith.problems.gemm:GemmOperation",
+        "Convolution": "tunesmith.problems.convolution:ConvolutionOperation",
         "Random": "tunesmith.problems.random:RandomOperation",
         "Custom": "tunesmith.problems.custom:CustomOperation",
     },

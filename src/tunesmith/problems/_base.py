@@ -80,6 +80,10 @@ class Operation(ABC):
         """What a person should be told that `type_of` takes for granted where these fields say nothing."""
         yield from ()
 
+    def wrong_sizes(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> str:
+        """Why no problem of this type has these sizes, in words; nothing where one has."""
+        return ""
+
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         """Name and smallest value, in elements, of each leading dimension that `Exact` may give after the sizes."""
         return ()

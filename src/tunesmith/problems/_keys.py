@@ -93,4 +93,7 @@ _TAKES: dict[str, Callable[[Value], bool]] = {
     "positive number": lambda value: _is_number(value) and value > 0,
     "positive integer": lambda value: is_integer(value) and value >= 1,
     "natural number": lambda value: is_integer(value) and value >= 0,
+    "list of natural numbers": lambda value: all(
+        is_integer(item) and item >= 0 for item in (value if isinstance(value, tuple) else (value,))
+    ),
 }

@@ -44,17 +44,39 @@ class Column:
 def read_list(path: Path, columns: Mapping[str, Column], needed: Collection[str], what: str) -> list[dict[str, Any]]:
     """Every row in its order, the values by column; `columns` may be in any order, and only those `needed` must be
     there. `what` is in the list, for messages. Raises UserError for whatever is wrong in the file."""
+    return [row for _, row in read_lines(path, columns, needed, what)]
+
+
+def read_lines(
+    path: Path, columns: Mapping[str, Column], needed: Collection[str], what: str
+) -> list[tuple[str, dict[str, Any]]]:
+    """As `read_list`, each row behind `file:line`."""
     reader = csv.reader(io.StringIO(text_of(path, "CSV"), newline=""), strict=True)
+    rows = []
     try:
-        header = tuple(name.strip() for name in next(reader, []))
+        header = _header_of(reader)
         _check_header(header, columns, needed, f"{path}:1", what)
-        rows = [dict(_values(header, columns, cells, f"{path}:{reader.line_num}")) for cells in reader if cells]
+        for cells in filter(None, reader):
+            place = f"{path}:{reader.line_num}"
+            rows.append((place, dict(_values(header, columns, cells, place))))
     except csv.Error as error:
         place = f"{path}:{reader.line_num}"
         raise UserError(place, f"is no CSV ({error})", "quote cells that hold commas or quotes") from error
     if not rows:
         raise UserError(str(path), "lists no problem", "write a line for each below the header")
     return rows
+
+
+def columns_of(path: Path) -> tuple[str, ...]:
+    """The names in a list's header. Raises UserError for a file that cannot be read or is no CSV."""
+    try:
+        return _header_of(csv.reader(io.StringIO(text_of(path, "CSV"), newline=""), strict=True))
+    except csv.Error as error:
+        raise UserError(f"{path}:1", f"is no CSV ({error})", "write a header with names of columns") from error
+
+
+def _header_of(rows: Iterator[list[str]]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in next(rows, []))
 
 
 def size_column(doc: str) -> Column:

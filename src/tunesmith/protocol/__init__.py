@@ -1,15 +1,15 @@
 """In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
 
 from ._drive import Searched, carry_out
-from ._forecast import Forecast, StepForecast, forecast
+from ._forecast import StepForecast, StepsForecast, forecast
 from ._intervals import DRIFT
 from ._lineage import Lineage
-from ._measure import Cell, Measure, Table
-from ._results import NOTHING_RAN, Dropped, Result, StepResult, Trial, step_names
+from ._measure import Cell, Measure, TimeTable
+from ._results import NOTHING_RAN, Dropped, ProtocolResult, StepResult, StepTrial, step_names
 from ._run import run
 from ._settings import GlobalParameters, LibraryLogic
 from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
-from ._winners import Contest, Decision, choose
+from ._winners import Contest, ContestDecision, choose
 from .schema import TuningFile, read_tuning_file
 
 __all__ = [
@@ -18,10 +18,9 @@ __all__ = [
     "Benchmark",
     "Cell",
     "Contest",
-    "Decision",
+    "ContestDecision",
     "Dropped",
     "Final",
-    "Forecast",
     "Fork",
     "GlobalParameters",
     "Join",
@@ -31,14 +30,15 @@ __all__ = [
     "Objective",
     "Phase",
     "Phases",
-    "Result",
+    "ProtocolResult",
     "SearchPlan",
     "Searched",
     "Step",
     "StepForecast",
     "StepResult",
-    "Table",
-    "Trial",
+    "StepTrial",
+    "StepsForecast",
+    "TimeTable",
     "TuningFile",
     "carry_out",
     "choose",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from tunesmith.records import Configuration, Estimate, Problem
-from tunesmith.search import Batch, Mode, Search
+from tunesmith.search import CandidateBatch, MeasureMode, Search
 
-from ._measure import Cell, Measure, Table
+from ._measure import Cell, Measure, TimeTable
 
 Identity = Callable[[Configuration], Hashable]
 
@@ -19,17 +19,17 @@ class Searched:
 
     search: Search
     problems: Sequence[Problem]
-    finals: Table = Table()
+    finals: TimeTable = TimeTable()
 
-    def confirmed(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirmed(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         """The finalists' samples, found again: answers for `Measure.confirm`."""
         cells = [(config, problem) for config in configs for problem in problems]
-        return Table(paired={cell: self.finals.paired[cell] for cell in cells if cell in self.finals.paired})
+        return TimeTable(paired={cell: self.finals.paired[cell] for cell in cells if cell in self.finals.paired})
 
 
 def carry_out(
     searches: Sequence[Searched], measure: Measure, identity: Identity = lambda config: config
-) -> tuple[Table, int]:
+) -> tuple[TimeTable, int]:
     """Ask, measure, tell, until no search asks for anything.
 
     What all searches ask for in a round goes into one call of `measure.screen_cells`, each search being a group. What
@@ -37,7 +37,7 @@ def carry_out(
     ends it. Returns the first times of everything, with the finalists' samples, and how many cells were screened.
     """
     stands: dict[Hashable, Configuration] = {}
-    known: dict[Mode, dict[Cell, Estimate | None]] = {Mode.RACED: {}, Mode.FULL: {}}
+    known: dict[MeasureMode, dict[Cell, Estimate | None]] = {MeasureMode.RACED: {}, MeasureMode.FULL: {}}
     whole: dict[Cell, Estimate] = {}
     while asks := [(searched, batch) for searched in searches if (batch := searched.search.ask())]:
         wanted = [_cells(searched, batch, stands, identity) for searched, batch in asks]
@@ -48,23 +48,23 @@ def carry_out(
                 if batch.mode is mode
             ]
             if any(groups):
-                measured = measure.screen_cells([group for group in groups if group], mode is Mode.RACED).cells
+                measured = measure.screen_cells([group for group in groups if group], mode is MeasureMode.RACED).cells
                 times.update({cell: measured.get(cell) for group in groups for cell in group})
         for (searched, batch), cells in zip(asks, wanted, strict=True):
-            if batch.mode is Mode.CONFIRMED:
+            if batch.mode is MeasureMode.CONFIRMED:
                 table = measure.confirm(batch.configurations, batch.problems or searched.problems)
                 searched.finals |= table
             else:
                 times = known[batch.mode]
-                table = Table({cell: time for cell, stand in cells.items() if (time := times[stand])})
+                table = TimeTable({cell: time for cell, stand in cells.items() if (time := times[stand])})
                 whole.update(table.cells)
             searched.search.tell(batch, table.rows())
     paired = {cell: samples for searched in searches for cell, samples in searched.finals.paired.items()}
-    return Table(whole, paired), sum(map(len, known.values()))
+    return TimeTable(whole, paired), sum(map(len, known.values()))
 
 
 def _cells(
-    searched: Searched, batch: Batch, stands: dict[Hashable, Configuration], identity: Identity
+    searched: Searched, batch: CandidateBatch, stands: dict[Hashable, Configuration], identity: Identity
 ) -> dict[Cell, Cell]:
     """A batch's cells, each with the one that is screened for it."""
     first = {config: stands.setdefault(identity(config), config) for config in batch.configurations}

@@ -31,7 +31,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PhaseEntry:
     """One dict of a phase. `sizes` is the value of its ProblemSizes; they hold for its own step already."""
 
     place: str
@@ -51,13 +51,13 @@ class EntryReader:
     notes: Notes
     mistakes: Mistakes
 
-    def entries(self, phase: str, node: Node | None) -> tuple[Entry, ...]:
+    def entries(self, phase: str, node: Node | None) -> tuple[PhaseEntry, ...]:
         """The dicts of a phase; a single dict counts as a list of it, and nothing as an empty list."""
         with self.mistakes.caught():
             return tuple(self.mistakes.each(lambda item: self._entry(phase, item), items(phase, node)))
         return ()
 
-    def _entry(self, phase: str, item: Node) -> Entry:
+    def _entry(self, phase: str, item: Node) -> PhaseEntry:
         factors: list[Factor] = []
         sizes = None
         for name, value in item.mapping(f"an item of {phase}").items():
@@ -68,7 +68,7 @@ class EntryReader:
                     factors += self.mistakes.each(self._group, value.sequence(GROUPS))
                 else:
                     factors.append(self._factor(name, value, item.at(name), phase))
-        return Entry(item.place, tuple(factors), sizes)
+        return PhaseEntry(item.place, tuple(factors), sizes)
 
     def _factor(self, name: str, node: Node, place: str, phase: str) -> Factor:
         """One parameter with its values, each once. A value that is no list counts as a list of it."""

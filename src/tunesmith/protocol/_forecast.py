@@ -48,7 +48,7 @@ class StepForecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class StepsForecast:
     """All steps before and after rejections, and what trying everything would take.
 
     Before rejections the counts are bounds: exact but for a join over values that are still to be tuned. After
@@ -88,15 +88,15 @@ Program = Callable[[Configuration], str]
 """Equal for configurations of which one program is compiled; asked only of legal ones."""
 
 
-def forecast(phases: Phases, judge: Judge, program: Program | None = None) -> Forecast:
+def forecast(phases: Phases, judge: Judge, program: Program | None = None) -> StepsForecast:
     """Walk through the steps without measuring; without `program`, every solution is a program of its own. Raises
     UserError for a join over an unknown name."""
     check_names(phases, judge)
-    before, after = (_Walk(phases, judge, legal, program or judge.identity).steps() for legal in (False, True))
-    return Forecast(before, after, _exhaustive(phases))
+    before, after = (_LineageWalk(phases, judge, legal, program or judge.identity).steps() for legal in (False, True))
+    return StepsForecast(before, after, _exhaustive(phases))
 
 
-class _Walk:
+class _LineageWalk:
     """Lineages on their way through the steps, what was tuned in them so far, and whether they were measured since the
     fork. With `only_legal`, what the judge rejects is left out."""
 

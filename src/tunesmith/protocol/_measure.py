@@ -12,7 +12,7 @@ Cell = tuple[Configuration, Problem]
 
 
 @dataclass(frozen=True)
-class Table:
+class TimeTable:
     """Times in seconds by (configuration, problem). A cell that did not run is absent.
 
     `paired` holds, for the finalists, samples aligned by block: element i of each was taken next to element i of the
@@ -29,15 +29,15 @@ class Table:
             rows.setdefault(config, {})[problem] = estimate
         return rows
 
-    def __or__(self, other: Table) -> Table:
+    def __or__(self, other: TimeTable) -> TimeTable:
         """Both; where they differ, the other."""
-        return Table({**self.cells, **other.cells}, {**self.paired, **other.paired})
+        return TimeTable({**self.cells, **other.cells}, {**self.paired, **other.paired})
 
 
 class Measure(Protocol):
     """Measure configurations of one problem type. Both calls may answer from what was measured before."""
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         """Every cell of every group, once.
 
         The cells of a group compete with each other and with nobody else: with `racing`, a cell that is provably
@@ -46,6 +46,6 @@ class Measure(Protocol):
         """
         ...
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         """The finalists again, interleaved: `paired` is filled for every cell that ran."""
         ...

@@ -10,7 +10,7 @@ from tunesmith.records import Configuration, Problem, ProblemType, UserError, Va
 from tunesmith.search import MOST_WHOLE, STRATEGIES
 from tunesmith.spaces import Combinations, Space
 
-from ._entries import GROUPS, SIZES, Entry, EntryReader, Factor
+from ._entries import GROUPS, SIZES, EntryReader, Factor, PhaseEntry
 from ._notes import Notes
 from ._settings import GlobalParameters
 from ._sizes import COMMON_DEFAULT, FINAL_DEFAULT, Sized, SizeReader
@@ -109,7 +109,7 @@ class GroupReader:
         initial: Mapping[str, tuple[Value, str]],
         single: Mapping[str, Value],
         factors: Sequence[Factor],
-        entries: Mapping[Phase, Sequence[Entry]],
+        entries: Mapping[Phase, Sequence[PhaseEntry]],
     ) -> None:
         """An initial value that no solution will ever have."""
         places = {name: factor.place for factor in factors for name in factor.names}
@@ -134,7 +134,9 @@ class GroupReader:
                 what = f"{name} is ignored: {listed} {verb} no such parameter, so its values make no difference"
                 self.notes.say_once(place, what)
 
-    def _steps(self, node: Node, keys: Mapping[str, Node], entries: Mapping[Phase, Sequence[Entry]]) -> Iterator[Step]:
+    def _steps(
+        self, node: Node, keys: Mapping[str, Node], entries: Mapping[Phase, Sequence[PhaseEntry]]
+    ) -> Iterator[Step]:
         current = _SizesInForce(self.sizes, self.notes, self.mistakes, node.place)
         yield from self._benchmarks(Phase.COMMON, entries, current)
         forks = entries[Phase.FORK]
@@ -166,7 +168,7 @@ class GroupReader:
         return choices
 
     def _benchmarks(
-        self, phase: Phase, entries: Mapping[Phase, Sequence[Entry]], current: _SizesInForce
+        self, phase: Phase, entries: Mapping[Phase, Sequence[PhaseEntry]], current: _SizesInForce
     ) -> Iterator[Step]:
         """One step for each dict that varies something, in every pass; a later pass keeps each step's sizes."""
         steps = []
@@ -203,7 +205,7 @@ class GroupReader:
             names.append(item.content)
         return tuple(dict.fromkeys(names))
 
-    def _final_problems(self, node: Node, entries: Sequence[Entry]) -> tuple[Problem, ...]:
+    def _final_problems(self, node: Node, entries: Sequence[PhaseEntry]) -> tuple[Problem, ...]:
         given = [entry.sizes for entry in entries if entry.sizes]
         for sizes in given[1:]:
             self.mistakes.add(_twice(SIZES, sizes.place, given[0].place))

@@ -10,15 +10,15 @@ from tunesmith.records import Configuration, Problem, Rejection
 
 from ._candidates import Proposal
 from ._lineage import Lineage
-from ._measure import Table
+from ._measure import TimeTable
 from ._steps import Final, Join, Phase, Phases, Step
-from ._winners import Decision
+from ._winners import ContestDecision
 
 NOTHING_RAN = "nothing ran"
 
 
 @dataclass(frozen=True)
-class Trial:
+class StepTrial:
     """One lineage in one step: what it tried, who won, and the lineage after it.
 
     `refusal` says why a lineage ends here. In the final step a lineage that is the same solution as an earlier one
@@ -26,7 +26,7 @@ class Trial:
     """
 
     proposal: Proposal
-    decision: Decision | None = None
+    decision: ContestDecision | None = None
     after: Lineage | None = None
     refusal: Rejection | None = None
 
@@ -53,10 +53,10 @@ class StepResult:
     step: Step
     before: tuple[Lineage, ...]
     after: tuple[Lineage, ...]
-    trials: tuple[Trial, ...] = ()
-    table: Table = Table()
+    trials: tuple[StepTrial, ...] = ()
+    table: TimeTable = TimeTable()
     cells: int = 0
-    decisions: Mapping[Problem, Decision] = field(default_factory=dict)
+    decisions: Mapping[Problem, ContestDecision] = field(default_factory=dict)
 
     @property
     def phase(self) -> Phase:
@@ -103,19 +103,19 @@ class StepResult:
 
 
 @dataclass(frozen=True)
-class Result:
+class ProtocolResult:
     """All steps, and what is left: `survivors` are full configurations, in the order of their lineages."""
 
     steps: tuple[StepResult, ...]
     survivors: tuple[Configuration, ...]
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TimeTable:
         """Survivors by problems, with the paired samples of the finalists; empty without a final step."""
-        return self.steps[-1].table if self.steps else Table()
+        return self.steps[-1].table if self.steps else TimeTable()
 
     @property
-    def decisions(self) -> Mapping[Problem, Decision]:
+    def decisions(self) -> Mapping[Problem, ContestDecision]:
         """The winner of each problem, with its ties; a problem that nothing ran on is absent."""
         return self.steps[-1].decisions if self.steps else {}
 

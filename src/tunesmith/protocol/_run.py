@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tunesmith.records import Configuration, Problem, Rejection, UserError
-from tunesmith.search import STRATEGIES, Batch, Candidates, Mode, RaceThenConfirm, Told
+from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, MeasureMode, RaceThenConfirm, Told
 from tunesmith.spaces import Combinations
 
 from ._candidates import Proposal, candidates_of, proposals
@@ -22,8 +22,8 @@ from ._drive import Searched, carry_out
 from ._joins import best_of_each, check_names, key_of
 from ._judge import Judge
 from ._lineage import Lineage
-from ._measure import Measure, Table
-from ._results import NOTHING_RAN, Result, StepResult, Trial, step_names
+from ._measure import Measure, TimeTable
+from ._results import NOTHING_RAN, ProtocolResult, StepResult, StepTrial, step_names
 from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Objective, Phases
 from ._winners import Confirm, Contest, choose, relative_costs
 
@@ -39,7 +39,7 @@ def run(
     judge: Judge,
     observe: Observe = lambda _: None,
     decided: Observe = lambda _: None,
-) -> Result:
+) -> ProtocolResult:
     """Carry out the steps of a size group; `observe` is told each as it ends, `decided` the final after each size that
     it decides.
 
@@ -63,7 +63,7 @@ def run(
         observe(result)
         results.append(result)
         lineages = result.after
-    return Result(tuple(results), tuple(lineage.configuration for lineage in lineages))
+    return ProtocolResult(tuple(results), tuple(lineage.configuration for lineage in lineages))
 
 
 def check(phases: Phases, judge: Judge) -> None:
@@ -107,8 +107,8 @@ class _Bench:
 
     def join(self, step: Join, lineages: tuple[Lineage, ...]) -> StepResult:
         """The best lineage for each combination of values, measured first where nothing has been measured."""
-        trials: tuple[Trial, ...] = ()
-        table, cells, measured = Table(), 0, lineages
+        trials: tuple[StepTrial, ...] = ()
+        table, cells, measured = TimeTable(), 0, lineages
         if not all(lineage.times for lineage in lineages):
             proposed = self._propose(lineages, AS_IT_IS, step.problems)
             searches = [self._all_of(rivals, step) for rivals in self._rivals(proposed, step.names)]
@@ -125,7 +125,7 @@ class _Bench:
         proposed = self._propose(lineages, step.choices, step.problems)
         trials = self._distinct([part for proposal in proposed for part in _each_candidate(proposal)])
         survivors = [config for trial in trials for config in trial.proposal.configurations]
-        searched = self._all_of(survivors, step, Mode.FULL)
+        searched = self._all_of(survivors, step, MeasureMode.FULL)
         table, cells = carry_out([searched], self.measure, self.judge.identity)
         result, told = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells), table.rows()
         for problem in step.problems:
@@ -155,7 +155,9 @@ class _Bench:
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
         return Searched(search, step.problems)
 
-    def _all_of(self, configs: Sequence[Configuration], step: Join | Final, mode: Mode = Mode.RACED) -> Searched:
+    def _all_of(
+        self, configs: Sequence[Configuration], step: Join | Final, mode: MeasureMode = MeasureMode.RACED
+    ) -> Searched:
         """All of a list, on which no strategy has a say."""
         candidates = replace(Candidates.of_list(configs), mode=mode)
         return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
@@ -165,16 +167,16 @@ class _Bench:
         configs, incumbent = proposal.configurations, proposal.incumbent
         return Contest(configs, step.problems, told, objective, work, incumbent, step.weights)
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, told: Told, confirm: Confirm) -> Trial:
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, told: Told, confirm: Confirm) -> StepTrial:
         """What became of a lineage, given everybody's first times."""
         if proposal.refusal:
-            return Trial(proposal, refusal=proposal.refusal)
+            return StepTrial(proposal, refusal=proposal.refusal)
         decision = choose(self._contest(proposal, step, told), confirm)
         if decision is None:
             tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
-            return Trial(proposal, refusal=Rejection(NOTHING_RAN, tried))
+            return StepTrial(proposal, refusal=Rejection(NOTHING_RAN, tried))
         settled = proposal.lineage | dict(proposal.candidates)[decision.winner]
-        return Trial(proposal, decision, settled.timed(decision.times))
+        return StepTrial(proposal, decision, settled.timed(decision.times))
 
     def _rivals(self, proposals: Sequence[Proposal], names: Sequence[str]) -> list[list[Configuration]]:
         """The lineages that a join chooses between, together."""
@@ -184,7 +186,7 @@ class _Bench:
                 rivals[key_of(config, names, self.judge)].append(config)
         return list(rivals.values())
 
-    def _distinct(self, proposals: Sequence[Proposal]) -> tuple[Trial, ...]:
+    def _distinct(self, proposals: Sequence[Proposal]) -> tuple[StepTrial, ...]:
         """Lineages that go into the final step: of those that are one solution, the first."""
         first: dict[str, Configuration] = {}
         trials = []
@@ -195,13 +197,13 @@ class _Bench:
             if all(config is stand for config, stand in stands):
                 chosen = [choice for _, choice in proposal.candidates]
                 after = None if proposal.refusal else proposal.lineage | chosen[0] if chosen[0] else proposal.lineage
-                trials.append(Trial(proposal, after=after, refusal=proposal.refusal))
+                trials.append(StepTrial(proposal, after=after, refusal=proposal.refusal))
             else:
-                trials.append(Trial(replace(proposal, candidates=(), duplicates=tuple(stands))))
+                trials.append(StepTrial(replace(proposal, candidates=(), duplicates=tuple(stands))))
         return tuple(trials)
 
 
-def _going_on(trials: Sequence[Trial]) -> tuple[Lineage, ...]:
+def _going_on(trials: Sequence[StepTrial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
 
 
@@ -214,13 +216,13 @@ def _each_candidate(proposal: Proposal) -> Iterator[Proposal]:
         yield proposal
 
 
-def _finals(contest: Contest) -> list[Batch]:
+def _finals(contest: Contest) -> list[CandidateBatch]:
     """What a contest would confirm."""
-    asked: list[Batch] = []
+    asked: list[CandidateBatch] = []
 
-    def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
-        asked.append(Batch(tuple(configs), Mode.CONFIRMED, tuple(problems)))
-        return Table()
+    def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
+        asked.append(CandidateBatch(tuple(configs), MeasureMode.CONFIRMED, tuple(problems)))
+        return TimeTable()
 
     choose(contest, confirm)
     return asked

@@ -79,8 +79,16 @@ class SizeReader:
             raise UserError(form.value.place, f"{what} with keys is not supported", "give a list of sizes")
         entries = [(entry.plain(what), entry.place) for entry in form.value.sequence(what)]
         if form.name == "Range":
-            return [(sizes, ()) for sizes in range_sizes(entries, self.problem_type, form.place)]
-        return [exact_sizes(entries, self.problem_type, self.operation, form.place)]
+            spelled: list[tuple[Sizes, Sizes]] = [
+                (sizes, ()) for sizes in range_sizes(entries, self.problem_type, form.place)
+            ]
+        else:
+            spelled = [exact_sizes(entries, self.problem_type, self.operation, form.place)]
+        for sizes, _ in spelled:
+            if wrong := self.operation.wrong_sizes(self.problem_type, sizes):
+                named = ", ".join(f"{name} {size}" for name, size in zip(self.problem_type.indices, sizes, strict=True))
+                raise UserError(form.place, f"{what}: {wrong} ({named})", "give sizes that go together")
+        return spelled
 
     def _rows(self, form: _Form) -> list[ListedProblem]:
         """The rows of a File that are of this type and of the families asked for; those of other types are said."""

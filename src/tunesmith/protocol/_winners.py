@@ -11,11 +11,11 @@ from tunesmith.records import Configuration, Estimate, Problem
 from tunesmith.search import Told
 
 from ._intervals import DRIFT, RESOLUTION, faster
-from ._measure import Cell, Table
+from ._measure import Cell, TimeTable
 from ._objectives import Times, Yardstick, yardstick
 from ._steps import Objective, Weights
 
-Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], Table]
+Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], TimeTable]
 Row = Mapping[Problem, Estimate]
 
 MAX_FINALISTS = 4
@@ -49,7 +49,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Decision:
+class ContestDecision:
     """How a contest ended.
 
     `times` are the winner's seconds on each problem that it ran. `ties` are those that could not be told from the
@@ -72,7 +72,7 @@ class Decision:
         return self.winner == self.incumbent
 
 
-def choose(contest: Contest, confirm: Confirm) -> Decision | None:
+def choose(contest: Contest, confirm: Confirm) -> ContestDecision | None:
     """The winner of a contest; None where no candidate ran.
 
     Only candidates that cover what the best-covered one covers can win. First times were taken at different moments,
@@ -88,7 +88,7 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
     rivals = _best_covered(rows, costs)
     close = _overlapping(rivals, rows, costs, against)
     incumbent = contest.incumbent if contest.incumbent in rivals else None
-    winner, table = close[0], Table()
+    winner, table = close[0], TimeTable()
     finalists: tuple[Configuration, ...] = ()
     ties: tuple[Configuration, ...] = ()
     chosen = set(close[:MAX_FINALISTS])
@@ -104,7 +104,7 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
         else:
             winner = incumbent or winner
             ties = tuple(config for config in finalists if config != winner)
-    return Decision(
+    return ContestDecision(
         winner,
         _seconds(rows[winner]),
         {config: math.exp(-costs[config]) if len(rows[config]) == len(against.best) else 0.0 for config in rows},
@@ -118,7 +118,7 @@ def choose(contest: Contest, confirm: Confirm) -> Decision | None:
 
 def relative_costs(contest: Contest) -> dict[Configuration, float]:
     """For a search to learn from: each candidate's time beside the best times, of those that can win."""
-    decision = choose(contest, lambda configs, problems: Table())
+    decision = choose(contest, lambda configs, problems: TimeTable())
     return {config: 1 / score for config, score in decision.scores.items() if score} if decision else {}
 
 
@@ -175,7 +175,7 @@ def _overlapping(
 
 
 def _block_costs(
-    finalists: Sequence[Configuration], problems: Sequence[Problem], table: Table, against: Yardstick
+    finalists: Sequence[Configuration], problems: Sequence[Problem], table: TimeTable, against: Yardstick
 ) -> dict[Configuration, list[float]]:
     """Each finalist's log cost in each block; one that failed this time on any problem is left out."""
     whole = [config for config in finalists if all(table.paired.get((config, p)) for p in problems)]

@@ -47,10 +47,10 @@ def read_tuning_file(
 ) -> TuningFile:
     """Read and check a tuning file.
 
-    `spaces` gives the parameters that may be tuned for a problem type, `derived` the names of derived values that a
-    join may use; by `families`, parameters that no chosen family has are told in a note. With `max_size`, larger sizes
-    are cut to it and then made unique. Raises UserError for everything that is wrong with the file, all of it at once,
-    and nothing else.
+    `spaces` gives the parameters that may be tuned for a problem type, and raises LookupError for an operation that
+    cannot be tuned; `derived` gives the names of derived values that a join may use; by `families`, parameters that no
+    chosen family has are told in a note. With `max_size`, larger sizes are cut to it and then made unique. Raises
+    UserError for everything that is wrong with the file, all of it at once, and nothing else.
     """
     if max_size is not None and max_size < 1:
         raise UserError("--max-size", f"{max_size} is no size", "give a whole number from 1")
@@ -115,7 +115,10 @@ class _ProblemReader:
         for sentence in operation.assumed(fields) if is_right else ():
             self.notes.say_once(node.place, sentence)
         sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size, is_right)
-        space, derived = self.spaces(problem_type), self.derived(problem_type)
+        try:
+            space, derived = self.spaces(problem_type), self.derived(problem_type)
+        except LookupError as error:
+            raise UserError(node.at("OperationType"), str(error), "take an operation that has kernels") from None
         reader = GroupReader(sizes, space, derived, self.families, self.settings, self.notes, self.mistakes)
         # A problem type alone has one size group, in which everything is as by default; so it is in Tensile.
         for group in parts[1:] or (Node(entry.place, {}),):

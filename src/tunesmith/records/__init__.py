@@ -1,7 +1,7 @@
 """What the rooms say to each other: frozen records, without behaviour that needs a device, a clock or a file."""
 
 from ._configuration import Configuration, Value, freeze, thaw
-from ._errors import Rejection, SeveralError, UserError
+from ._errors import Rejection, SeveralError, UserError, fresh
 from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
 from ._printable import LINES, comment, printable
 from ._problem import Operand, Problem, ProblemType
@@ -68,6 +68,7 @@ __all__ = [
     "comment",
     "error_detail",
     "freeze",
+    "fresh",
     "identity",
     "printable",
     "solution_names",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ._printable import printable
+
+ErrorT = TypeVar("ErrorT", bound="UserError")
 
 
 class UserError(Exception):
@@ -25,6 +28,12 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         return printable(f"{self.place}: {self.what}; {self.remedy}")
+
+
+def fresh(error: ErrorT) -> ErrorT:
+    """The same mistake as an error of its own. One that was raised holds the frames it went through, and their locals;
+    so what is kept, and raised again, is made anew."""
+    return type(error)(error.place, error.what, error.remedy)
 
 
 class SeveralError(UserError):

@@ -25,13 +25,13 @@ LIMITS = (1.1, 1.25, 1.5, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ColourScale:
     """Colours of the ratios from 1 / limit to limit, logarithmic."""
 
     limit: float
 
     @staticmethod
-    def over(ratios: Collection[float]) -> Scale:
+    def over(ratios: Collection[float]) -> ColourScale:
         """The narrowest scale that holds 19 of 20 of what is faster and half of what is slower, or the widest there is.
 
         Differences among fast shapes matter; how slow a slow one is does not.
@@ -39,7 +39,7 @@ class Scale:
         faster = sorted(math.log(ratio) for ratio in ratios if ratio >= 1)
         slower = sorted(-math.log(ratio) for ratio in ratios if ratio < 1)
         most = max(_quantile(faster, 0.95), _quantile(slower, 0.5))
-        return Scale(next((limit for limit in LIMITS if math.log(limit) >= most), LIMITS[-1]))
+        return ColourScale(next((limit for limit in LIMITS if math.log(limit) >= most), LIMITS[-1]))
 
     def colour(self, ratio: float) -> str:
         part = max(-1.0, min(1.0, math.log(ratio) / math.log(self.limit)))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.records import printable
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 
 from . import _text
 
 Document = dict[str, Any]
 
 
-def head(outcome: Outcome[Any]) -> Document:
+def head(outcome: RunOutcome[Any]) -> Document:
     """The keys with which the JSON of every run begins (docs/json.md)."""
     ledger = outcome.ledger
     return {
@@ -39,7 +39,7 @@ def fields(record: object, *names: str) -> Document:
     return {name: getattr(record, name) for name in names}
 
 
-def closing(outcome: Outcome[Any], written: Iterable[Path] = ()) -> list[str]:
+def closing(outcome: RunOutcome[Any], written: Iterable[Path] = ()) -> list[str]:
     """The lines with which the text of every run ends: what it measured and cost, what it wrote, what to look at."""
     ledger = outcome.ledger
     return [

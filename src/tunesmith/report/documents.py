@@ -9,7 +9,7 @@ from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Sheet
 from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.store import Winner
 
@@ -37,7 +37,7 @@ def plan(made: Forecast) -> Document:
     }
 
 
-def outcome(done: Outcome[TuningPlan]) -> Document:
+def outcome(done: RunOutcome[TuningPlan]) -> Document:
     return {
         **head(done),
         "csv": [str(path) for path in done.written if path.suffix == ".csv"],
@@ -104,6 +104,7 @@ def _group(group: GroupForecast) -> Document:
         "exhaustive": forecast.exhaustive,
         "enqueues_before_rejections": forecast.enqueues_before,
         "enqueues": forecast.enqueues_after,
+        "order": group.order,
         "steps": [
             _forecast_step(before, after, seconds)
             for before, after, seconds in zip(forecast.before, forecast.after, group.seconds, strict=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 
 from tunesmith.records import thaw
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import HEADER, PortBlasPlan
-from tunesmith.session.portblas.rows import Kind, Row, Tuned
+from tunesmith.session.portblas.rows import RowKind, SolutionRow, Tuned
 
 from . import _text
 from ._run import Document, closing, head
@@ -21,14 +21,14 @@ TOP = 10
 """Rows of the table; the list above it has all that ran."""
 
 
-def tables(outcome: Outcome[PortBlasPlan]) -> RenderableType:
+def tables(outcome: RunOutcome[PortBlasPlan]) -> RenderableType:
     """For each transposition the list, the table of the best, and the reasons; then what it cost, and the files."""
     parts = [part for one in outcome.plan.tuned for part in _tuned(one, outcome.target.name)]
     measured, *rest = closing(outcome)
     return Group(*parts, measured, *(f"{kind}: {path}" for kind, path in _files(outcome)), *rest)
 
 
-def document(outcome: Outcome[PortBlasPlan]) -> Document:
+def document(outcome: RunOutcome[PortBlasPlan]) -> Document:
     """For `--json`."""
     files = list(_files(outcome))
     return {
@@ -41,7 +41,7 @@ def document(outcome: Outcome[PortBlasPlan]) -> Document:
     }
 
 
-def _files(outcome: Outcome[PortBlasPlan]) -> Iterator[tuple[str, Path]]:
+def _files(outcome: RunOutcome[PortBlasPlan]) -> Iterator[tuple[str, Path]]:
     """What was written, with what it is."""
     for path in outcome.written:
         kind = "logic" if path in outcome.logic_files else "header" if path.name == HEADER else "results"
@@ -63,16 +63,16 @@ def _best(one: Tuned) -> RenderableType:
     numbers = ("GFLOP/s", "±", "time", "system BLAS / it", "error")
     shown = table("", *numbers, "what", right=numbers)
     for place, row in enumerate(ranked, start=1):
-        if (place <= TOP or row.kind is not Kind.CANDIDATE) and row.time:
+        if (place <= TOP or row.kind is not RowKind.CANDIDATE) and row.time:
             shown.add_row(*_cells(one, row, place))
     return titled(f"{one.name}: {one.problem.type.name} {one.problem}, the best of {len(ranked)} that ran", shown)
 
 
-def _cells(one: Tuned, row: Row, place: int) -> list[str]:
+def _cells(one: Tuned, row: SolutionRow, place: int) -> list[str]:
     assert row.time is not None
     assert row.measurement is not None
     ratio, error = one.over_system(row), row.measurement.error
-    what = row.name if row.kind is Kind.CANDIDATE else f"{row.kind.value}: {row.name}"
+    what = row.name if row.kind is RowKind.CANDIDATE else f"{row.kind.value}: {row.name}"
     return [
         f"{place}{'*' if row is one.winner else ''}",
         f"{one.flops / row.time.seconds / 1e9:.4g}",
@@ -124,7 +124,7 @@ def _transposition(one: Tuned) -> dict[str, object]:
     }
 
 
-def _row(one: Tuned, row: Row) -> dict[str, object]:
+def _row(one: Tuned, row: SolutionRow) -> dict[str, object]:
     time = row.time
     return {
         "kind": row.kind.value,

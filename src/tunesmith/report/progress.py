@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tunesmith.bench import Compiled, WorkerLost
+from tunesmith.bench import ModuleCompiled, WorkerLost
 from tunesmith.records import LINES, Estimate, Outcome, Solution, printable, value_text
 from tunesmith.session.frame import events
 
@@ -123,7 +123,7 @@ class ProgressReport(_Display):
                     self._say(f"the anchor drifted by {100 * (ratio - 1):+.1f} %, more than noise: the machine changed")
             case events.Said(text=text):
                 self._say(text)
-            case Compiled(waiting=waiting):
+            case ModuleCompiled(waiting=waiting):
                 state.compiling = waiting
             case WorkerLost(cause=cause, stage=stage):
                 self._say_once(f"a process was lost while {stage} ({cause}); a fresh one goes on")
@@ -183,7 +183,7 @@ class CompilingReport(_Display):
             case events.CompilingBegan(target=target, compiler=compiler, modules=modules):
                 self._title, self._modules = printable(f"{compiler} for {target.architecture}"), modules
                 self._bar.update(self._task, total=modules, description=self._title)
-            case Compiled(reason=reason):
+            case ModuleCompiled(reason=reason):
                 self._done += 1
                 self._failed += bool(reason)
                 self._show()

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from rich.console import Group, RenderableType
 
 from tunesmith.logic.random_choice import Selection
-from tunesmith.logic.random_decision import Decision, Scored
-from tunesmith.logic.random_matrix import Ratio
+from tunesmith.logic.random_decision import RandomDecision, Scored
+from tunesmith.logic.random_matrix import SpeedRatio
 from tunesmith.records import LaunchShape, printable
 from tunesmith.session.random.select import Selected
 
@@ -85,11 +85,11 @@ def _remarks(made: Selection, look: bool) -> Iterator[str]:
         )
 
 
-def _place(decision: Decision) -> str:
+def _place(decision: RandomDecision) -> str:
     return f"{decision.generator} on {decision.architecture}"
 
 
-def _overview(decisions: Sequence[Decision]) -> RenderableType:
+def _overview(decisions: Sequence[RandomDecision]) -> RenderableType:
     numbers = ("default", "chosen", "times default", "slowest", "pairs faster", "own shapes gain")
     shown = table("generator", "architecture", *numbers, "slowest pair", "best without regressions", "as good")
     for column in shown.columns:
@@ -113,7 +113,7 @@ def _overview(decisions: Sequence[Decision]) -> RenderableType:
     return shown
 
 
-def _safe(decision: Decision) -> str:
+def _safe(decision: RandomDecision) -> str:
     if not decision.regressions:
         return "the chosen"
     return f"{decision.safe.shape} {decision.safe.score:.3f}" if decision.safe else "the default"
@@ -124,7 +124,7 @@ def _few(shapes: Sequence[LaunchShape]) -> str:
     return ", ".join(map(str, shapes[:3])) + more or "-"
 
 
-def _pairs(decision: Decision) -> RenderableType:
+def _pairs(decision: RandomDecision) -> RenderableType:
     """Every distribution and type of a choice that regresses, beside what the best without regressions would do."""
     safe = decision.safe.shape if decision.safe else None
     numbers = ("bytes", "default GB/s", f"{decision.chosen}", "ratio", "95 %", *([f"{safe} ratio"] if safe else []))
@@ -140,26 +140,26 @@ def _pairs(decision: Decision) -> RenderableType:
     return shown
 
 
-def _speeds(decision: Decision, ratio: Ratio) -> list[str]:
+def _speeds(decision: RandomDecision, ratio: SpeedRatio) -> list[str]:
     """The default's and the chosen shape's; rocRAND's arithmetic mixes sizes, so there they are not told."""
     row = decision.matrix.speeds.get(ratio.case, {})
     shapes = (decision.matrix.default, decision.chosen)
     return [f"{row[shape].gigabytes_per_second:.4g}" if shape in row else "-" for shape in shapes]
 
 
-def _ratio_of(decision: Decision, ratio: Ratio, shape: LaunchShape) -> str:
+def _ratio_of(decision: RandomDecision, ratio: SpeedRatio, shape: LaunchShape) -> str:
     row = decision.matrix.speeds.get(ratio.case, {})
     known = shape in row and decision.matrix.default in row
     return f"{decision.matrix.ratio(ratio.case, shape).ratio:.3f}" if known else "-"
 
 
-def _overrides(decision: Decision) -> RenderableType:
+def _overrides(decision: RandomDecision) -> RenderableType:
     numbers = ("shape", f"times {decision.chosen}")
     rows = ((one.distribution, one.value_type, one.shape, f"{one.gain:.3f}") for one in decision.overrides)
     return table("distribution", "type", *numbers, right=numbers, rows=rows)
 
 
-def _decision(one: Decision) -> Document:
+def _decision(one: RandomDecision) -> Document:
     return {
         "generator": one.generator,
         "architecture": one.architecture,
@@ -182,7 +182,7 @@ def _decision(one: Decision) -> Document:
     }
 
 
-def _pair(ratio: Ratio) -> Document:
+def _pair(ratio: SpeedRatio) -> Document:
     return {
         "distribution": ratio.case.distribution,
         "type": ratio.case.value_type,

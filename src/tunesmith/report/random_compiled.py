@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from tunesmith.session.frame.outputs import CACHE
-from tunesmith.session.frame.record import Outcome
-from tunesmith.session.random.compile import CompilePlan, Program
+from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.random.compile import CompilePlan, ProgramCompilation
 
 from . import _text
 from ._run import Document, head
@@ -20,7 +20,7 @@ MOST_LINES = 20
 """Failures that text shows; JSON has them all."""
 
 
-def tables(outcome: Outcome[CompilePlan]) -> RenderableType:
+def tables(outcome: RunOutcome[CompilePlan]) -> RenderableType:
     """A row for each generator, then what was rejected and what failed, with the compiler's words."""
     numbers = ("compiled", "found", "registers", "spills", "shared", "rejected", "failed")
     shown = table("generator", *numbers, right=numbers)
@@ -46,7 +46,7 @@ def tables(outcome: Outcome[CompilePlan]) -> RenderableType:
     return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.plan.compiler}", shown), *lines)
 
 
-def document(outcome: Outcome[CompilePlan]) -> Document:
+def document(outcome: RunOutcome[CompilePlan]) -> Document:
     """For `--json` (docs/json.md)."""
     return {
         **head(outcome),
@@ -67,14 +67,14 @@ def document(outcome: Outcome[CompilePlan]) -> Document:
     }
 
 
-def by_generator(outcome: Outcome[CompilePlan]) -> dict[str, list[Program]]:
-    found: dict[str, list[Program]] = {}
+def by_generator(outcome: RunOutcome[CompilePlan]) -> dict[str, list[ProgramCompilation]]:
+    found: dict[str, list[ProgramCompilation]] = {}
     for program in outcome.plan.programs:
         found.setdefault(program.generator, []).append(program)
     return found
 
 
-def _generator(name: str, programs: Sequence[Program]) -> dict[str, Any]:
+def _generator(name: str, programs: Sequence[ProgramCompilation]) -> dict[str, Any]:
     usable = [program for program in programs if not program.rejection and not program.failure]
     facts = [fact for program in usable for fact in program.facts]
     registers = [fact.registers for fact in facts if fact.registers is not None]
@@ -95,7 +95,7 @@ def _generator(name: str, programs: Sequence[Program]) -> dict[str, Any]:
     }
 
 
-def _spill_bytes(program: Program) -> int:
+def _spill_bytes(program: ProgramCompilation) -> int:
     """Of its worst entry, a work-item."""
     return max((fact.spill_bytes or 0 for fact in program.facts), default=0)
 
@@ -106,7 +106,7 @@ def _range(least: int | None, most: int | None) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _rejections(outcome: Outcome[CompilePlan]) -> Iterator[tuple[str, int, str]]:
+def _rejections(outcome: RunOutcome[CompilePlan]) -> Iterator[tuple[str, int, str]]:
     """By reason, the most frequent first: how many, and one of them."""
     rejected = [(program.name, program.rejection) for program in outcome.plan.programs if program.rejection]
     first = {why.reason: f"{name}: {why.detail}" for name, why in reversed(rejected)}

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tunesmith.logic.random_decision import Decision
-from tunesmith.logic.random_matrix import Case
+from tunesmith.logic.random_decision import RandomDecision
+from tunesmith.logic.random_matrix import RandomCase
 from tunesmith.records import LaunchShape
 
 from . import _text
-from ._colours import Scale, ink
+from ._colours import ColourScale, ink
 from ._templates import template
 
 NARROW, USUAL, CAPITAL, WIDE, BOLD = 0.42, 0.645, 0.8, 1.0, 1.15
@@ -30,7 +30,7 @@ PAGE = 1500.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeatmapCell:
     """A square of a facet. `text` is empty where nothing is known; `tip` is shown on pointing at it.
 
     `marks` say whether its shape is the chosen one, the default, the one that a distribution and type has to itself.
@@ -46,14 +46,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Facet:
+class HeatmapPanel:
     """One matrix: its place in the picture, its titles and its cells, relative to the matrix's corner."""
 
     x: float
     y: float
     title: str
     subtitle: str
-    cells: tuple[Cell, ...]
+    cells: tuple[HeatmapCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,15 @@ def width(text: str, size: float = SMALL, bold: bool = False) -> float:
     return sum(glyphs) * size * (BOLD if bold else 1.0)
 
 
-def heatmaps(decisions: Sequence[Decision]) -> Iterator[tuple[Decision, str]]:
+def heatmaps(decisions: Sequence[RandomDecision]) -> Iterator[tuple[RandomDecision, str]]:
     """An SVG for each decision, all on one scale."""
     scale = common_scale(decisions)
     for decision in decisions:
         yield decision, heatmap(decision, scale)
 
 
-def common_scale(decisions: Sequence[Decision]) -> Scale:
-    return Scale.over(
+def common_scale(decisions: Sequence[RandomDecision]) -> ColourScale:
+    return ColourScale.over(
         [
             decision.matrix.ratio(case, shape).ratio
             for decision in decisions
@@ -114,7 +114,7 @@ def common_scale(decisions: Sequence[Decision]) -> Scale:
     )
 
 
-def heatmap(decision: Decision, scale: Scale) -> str:
+def heatmap(decision: RandomDecision, scale: ColourScale) -> str:
     """The picture of one decision: first the objective over everything, then each distribution and type."""
     matrix = decision.matrix
     scores = {one.shape: one.score for one in decision.ranking if 0 < one.score < math.inf}
@@ -133,13 +133,13 @@ def heatmap(decision: Decision, scale: Scale) -> str:
 
 
 def _cells(
-    decision: Decision,
+    decision: RandomDecision,
     grid: Grid,
-    scale: Scale,
+    scale: ColourScale,
     values: dict[LaunchShape, float],
     why_not: Callable[[LaunchShape], str],
-    case: Case | None = None,
-) -> tuple[Cell, ...]:
+    case: RandomCase | None = None,
+) -> tuple[HeatmapCell, ...]:
     own = {(one.distribution, one.value_type): one.shape for one in decision.overrides}.get(case.pair) if case else None
     marked = (("chosen", decision.chosen), ("default", decision.matrix.default), ("own", own))
     made = []
@@ -149,13 +149,13 @@ def _cells(
         if shape in values:
             fill = scale.colour(values[shape])
             tip = f"{shape}: {values[shape]:.3f} times the default" + _speed(decision, case, shape)
-            made.append(Cell(x, y, _number(values[shape]), tip, marks, fill, ink(fill)))
+            made.append(HeatmapCell(x, y, _number(values[shape]), tip, marks, fill, ink(fill)))
         else:
-            made.append(Cell(x, y, "", f"{shape}: {why_not(shape)}", marks))
+            made.append(HeatmapCell(x, y, "", f"{shape}: {why_not(shape)}", marks))
     return tuple(made)
 
 
-def _speed(decision: Decision, case: Case | None, shape: LaunchShape) -> str:
+def _speed(decision: RandomDecision, case: RandomCase | None, shape: LaunchShape) -> str:
     if case is None:
         return ""
     speed = decision.matrix.speeds[case][shape]
@@ -164,24 +164,24 @@ def _speed(decision: Decision, case: Case | None, shape: LaunchShape) -> str:
     return f", {speed.gigabytes_per_second:.4g} GB/s{doubt}{rows}"
 
 
-def _why_not(decision: Decision) -> Callable[[LaunchShape], str]:
+def _why_not(decision: RandomDecision) -> Callable[[LaunchShape], str]:
     reasons = {shape: str(why) for shape, why in decision.ineligible}
     measured = set(decision.matrix.shapes)
     slower = {shape: "slower than the default somewhere" for shape in measured if decision.matrix.slower_cases(shape)}
     return lambda shape: reasons.get(shape) or (slower.get(shape, "no score") if shape in measured else "not measured")
 
 
-def _not_there(decision: Decision, case: Case) -> Callable[[LaunchShape], str]:
+def _not_there(decision: RandomDecision, case: RandomCase) -> Callable[[LaunchShape], str]:
     failed = decision.matrix.failed
     return lambda shape: "failed" if (case, shape) in failed else "not measured"
 
 
-def _title(case: Case, several: bool) -> str:
+def _title(case: RandomCase, several: bool) -> str:
     size = f", {_text.size(case.bytes)}" if several and case.bytes else ""
     return f"{case.distribution} {case.value_type}{size}"
 
 
-def _speeds(decision: Decision, case: Case) -> str:
+def _speeds(decision: RandomDecision, case: RandomCase) -> str:
     """`default 812 GB/s, chosen 958, own 1021`."""
     row = decision.matrix.speeds[case]
     own = [one.shape for one in decision.overrides if (one.distribution, one.value_type) == case.pair]
@@ -195,7 +195,9 @@ def _number(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
 
 
-def _render(decision: Decision, scale: Scale, grid: Grid, drawn: Sequence[tuple[str, str, tuple[Cell, ...]]]) -> str:
+def _render(
+    decision: RandomDecision, scale: ColourScale, grid: Grid, drawn: Sequence[tuple[str, str, tuple[HeatmapCell, ...]]]
+) -> str:
     heading = f"{decision.generator} on {decision.architecture}"
     default, chosen = decision.matrix.default, decision.chosen
     summary = f"speed relative to the default shape {default}; {decision.objective} chose {chosen}"
@@ -213,7 +215,7 @@ def _render(decision: Decision, scale: Scale, grid: Grid, drawn: Sequence[tuple[
     for place, (title, subtitle, cells) in enumerate(drawn):
         row, column = divmod(place, columns)
         x, y = left + grid.margin + column * pitch, top + row * row_pitch + title_height
-        facets.append(Facet(x, y, title, subtitle, cells))
+        facets.append(HeatmapPanel(x, y, title, subtitle, cells))
     rows = math.ceil(len(drawn) / columns)
     texts = (width(heading, LARGE, bold=True), width(summary, NORMAL), legend.width)
     return template("random_heatmap.svg.jinja").render(
@@ -271,7 +273,7 @@ class Legend:
         return 18 + PADDING + 12 + SMALL + PADDING
 
 
-def _bar(scale: Scale) -> dict[str, object]:
+def _bar(scale: ColourScale) -> dict[str, object]:
     """The colour bar: stops of its gradient, and ticks; its ends stand for all that lies beyond."""
     steps = 16
     parts = [place / steps for place in range(steps + 1)]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.random.plan import RandomPlan
 
 from ._run import Document, closing, head
 from ._table import table, titled
 
 
-def tables(outcome: Outcome[RandomPlan]) -> RenderableType:
+def tables(outcome: RunOutcome[RandomPlan]) -> RenderableType:
     """A row for each generator, then what was measured and where it is."""
     rows = (
         (one.generator, one.matrix.default, one.chosen, f"{one.score:.3f}", len(one.ranking), len(one.ratios))
@@ -21,7 +21,7 @@ def tables(outcome: Outcome[RandomPlan]) -> RenderableType:
     return Group(titled(f"launch shapes on {outcome.target.name}", shown), *closing(outcome, outcome.written))
 
 
-def document(outcome: Outcome[RandomPlan]) -> Document:
+def document(outcome: RunOutcome[RandomPlan]) -> Document:
     """For `--json`."""
     return {
         **head(outcome),

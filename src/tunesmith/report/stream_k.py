@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.stream_k import COSTS, Calibration, Decision, Mode, Subject
-from tunesmith.session.frame.record import Outcome
+from tunesmith.models.stream_k import COSTS, SharingMode, StreamKCalibration, StreamKDecision, Subject
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.stream_k.calibrate import CalibrationPlan
-from tunesmith.session.stream_k.explain import Explanation, Line
+from tunesmith.session.stream_k.explain import ExplainedLaunch, Explanation
 
 from . import _text
 from ._run import Document, closing, head
@@ -18,13 +18,13 @@ from ._table import table, titled
 MICRO = 1e6
 
 
-def calibrated(outcome: Outcome[CalibrationPlan]) -> RenderableType:
+def calibrated(outcome: RunOutcome[CalibrationPlan]) -> RenderableType:
     """A table of costs for each kernel, then what was measured and where it is."""
     parts = (part for one in outcome.plan.made for part in (_costs(one), ""))
     return Group(*parts, *closing(outcome, outcome.written))
 
 
-def calibrated_document(outcome: Outcome[CalibrationPlan]) -> Document:
+def calibrated_document(outcome: RunOutcome[CalibrationPlan]) -> Document:
     """For `--json`."""
     return {
         **head(outcome),
@@ -85,7 +85,7 @@ def explained_document(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def _costs(one: Calibration) -> RenderableType:
+def _costs(one: StreamKCalibration) -> RenderableType:
     shown = table("cost", "µs", "95 %", "adjusted", "of", right=("µs", "95 %", "adjusted"))
     for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
         interval = f"{MICRO * cost.low:.4g} - {MICRO * cost.high:.4g}"
@@ -94,21 +94,21 @@ def _costs(one: Calibration) -> RenderableType:
     return titled(f"{one.subject}: {len(one.runs)} runs, {100 * one.scatter:.1f} % around the fit", shown)
 
 
-def _numbers(decision: Decision) -> tuple[str, ...]:
+def _numbers(decision: StreamKDecision) -> tuple[str, ...]:
     full = f" ({decision.full_tiles} full)" if decision.full_tiles else ""
     splits = str(decision.choice.splits) if decision.choice.splits > 1 else ""
     streamed = f"{decision.streamed}{full}" if decision.streamed else ""
     return str(decision.grid), streamed, splits, str(decision.schedule.busiest)
 
 
-def _expected(decision: Decision) -> tuple[str, str]:
+def _expected(decision: StreamKDecision) -> tuple[str, str]:
     if decision.seconds is None:
         return "", ""
     interval = " - ".join(map(_text.time, decision.interval)) if decision.interval else ""
     return _text.time(decision.seconds), interval
 
 
-def _took(line: Line) -> str:
+def _took(line: ExplainedLaunch) -> str:
     if line.measured is None:
         return line.failed
     return f"{_text.time(line.measured.seconds)} {_text.half_width(line.measured)}"
@@ -119,7 +119,7 @@ def _why(explanation: Explanation) -> list[str]:
     chosen, work = explanation.lines[0].decision, explanation.work
     if chosen.overridden:
         return [f"overridden by {', '.join(chosen.overridden)}"]
-    whole = [one.decision for one in explanation.lines if one.decision.mode is Mode.DATA_PARALLEL]
+    whole = [one.decision for one in explanation.lines if one.decision.mode is SharingMode.DATA_PARALLEL]
     why = []
     if chosen.streamed:
         share = chosen.schedule.per_group
@@ -139,7 +139,7 @@ def _why(explanation: Explanation) -> list[str]:
     return why
 
 
-def _line(one: Line) -> dict[str, object]:
+def _line(one: ExplainedLaunch) -> dict[str, object]:
     decision = one.decision
     return {
         "why": one.why,

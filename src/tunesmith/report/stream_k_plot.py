@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tunesmith.models.stream_k import Choice, Decision, Mode, Work
+from tunesmith.models.stream_k import SharingMode, StreamKChoice, StreamKDecision, Work
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept
 
@@ -29,19 +29,19 @@ STEPS = (1, 2, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LaunchSeries:
     """A way to launch: which choices are of it, and its colour (after Okabe and Ito, for all eyes)."""
 
     name: str
     colour: str
-    takes: Callable[[Work, Choice], bool]
+    takes: Callable[[Work, StreamKChoice], bool]
 
 
 LINES = (
-    Line("data-parallel", "#1b1b1b", lambda work, choice: choice.mode is Mode.DATA_PARALLEL),
-    Line("remainder split", "#0072b2", lambda work, choice: _waves(work, choice) == 0),
-    Line("remainder and waves split", "#e69f00", lambda work, choice: _waves(work, choice) > 0),
-    Line("split-K", "#009e73", lambda work, choice: choice.mode is Mode.SPLIT_K),
+    LaunchSeries("data-parallel", "#1b1b1b", lambda work, choice: choice.mode is SharingMode.DATA_PARALLEL),
+    LaunchSeries("remainder split", "#0072b2", lambda work, choice: _waves(work, choice) == 0),
+    LaunchSeries("remainder and waves split", "#e69f00", lambda work, choice: _waves(work, choice) > 0),
+    LaunchSeries("split-K", "#009e73", lambda work, choice: choice.mode is SharingMode.SPLIT_K),
 )
 CHOSEN = "#d55e00"
 
@@ -53,7 +53,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Facet:
+class PlotPanel:
     """A place in the picture, in pixels from the corner of the plot; `rings` are the library's choices with a tip."""
 
     x: float
@@ -99,7 +99,7 @@ def plot(plan: SweepPlan) -> str:
     )
 
 
-def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> Facet:
+def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> PlotPanel:
     groups, work = plan.room.groups, swept[0].work
     lines = [(line.colour, _points(swept, line, groups)) for line in LINES]
     rings = [(one, estimate) for one in swept if (estimate := one.finals.get(one.said[plan.judged]))]
@@ -112,7 +112,7 @@ def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> Facet
 
     waves = work.tiles // groups
     ticks = dict.fromkeys([0, groups // 4, groups // 2, 3 * groups // 4, groups])
-    return Facet(
+    return PlotPanel(
         x,
         y,
         f"K = {work.k}",
@@ -127,7 +127,7 @@ def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> Facet
     )
 
 
-def _points(swept: Iterable[Swept], line: Line, groups: int) -> list[tuple[int, float]]:
+def _points(swept: Iterable[Swept], line: LaunchSeries, groups: int) -> list[tuple[int, float]]:
     """Remainder and seconds of the fastest choice of a kind, for each product that has one."""
     made = []
     for one in swept:
@@ -137,9 +137,9 @@ def _points(swept: Iterable[Swept], line: Line, groups: int) -> list[tuple[int, 
     return sorted(made)
 
 
-def _waves(work: Work, choice: Choice) -> int:
+def _waves(work: Work, choice: StreamKChoice) -> int:
     """Whole waves among the split tiles; -1 for what is no stream-K."""
-    return Decision(work, choice).full_tiles if choice.mode is Mode.STREAM_K else -1
+    return StreamKDecision(work, choice).full_tiles if choice.mode is SharingMode.STREAM_K else -1
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

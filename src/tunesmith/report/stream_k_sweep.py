@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.stream_k import Choice, Decision, Mode, Work
-from tunesmith.session.frame.record import Outcome
+from tunesmith.models.stream_k import SharingMode, StreamKChoice, StreamKDecision, Work
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept, misses, scores
@@ -21,7 +21,7 @@ MISSES = 10
 """Listed at most."""
 
 
-def swept(outcome: Outcome[SweepPlan]) -> RenderableType:
+def swept(outcome: RunOutcome[SweepPlan]) -> RenderableType:
     """A row for each way to decide, the worst misses, then what was measured and where it is."""
     parts: list[RenderableType] = []
     plan = outcome.plan
@@ -34,7 +34,7 @@ def swept(outcome: Outcome[SweepPlan]) -> RenderableType:
     return Group(*parts, *closing(outcome, outcome.written))
 
 
-def document(outcome: Outcome[SweepPlan]) -> Document:
+def document(outcome: RunOutcome[SweepPlan]) -> Document:
     """For `--json`."""
     plan = outcome.plan
     return {
@@ -89,17 +89,17 @@ def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
     return titled(f"where the {plan.judged} model lost most", shown)
 
 
-def _launch(one: Swept, choice: Choice) -> str:
+def _launch(one: Swept, choice: StreamKChoice) -> str:
     return f"{_choice(one.work, choice)}: {_text.time(one.finals[choice].seconds)}"
 
 
-def _choice(work: Work, choice: Choice) -> str:
+def _choice(work: Work, choice: StreamKChoice) -> str:
     """`data-parallel`, `split-k 4`, or `stream-k 132, 8 tiles + 1 wave`."""
-    made = Decision(work, choice)
+    made = StreamKDecision(work, choice)
     match made.mode:
-        case Mode.DATA_PARALLEL:
+        case SharingMode.DATA_PARALLEL:
             return f"{made.mode} {choice.grid}"
-        case Mode.SPLIT_K:
+        case SharingMode.SPLIT_K:
             return f"{made.mode} {choice.splits}"
     waves = f" + {made.full_tiles} {'wave' if made.full_tiles == 1 else 'waves'}" if made.full_tiles else ""
     return f"{made.mode} {choice.grid}, {choice.streamed - made.full_tiles * choice.grid} tiles{waves}"

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from tunesmith.devices import Found
 from tunesmith.logic import Choice, Logic, Rule, Sheet
 from tunesmith.logic import Document as LogicDocument
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
@@ -47,6 +47,7 @@ def plan(made: Forecast) -> RenderableType:
             titled(f"{group.name} on {made.target.name}", _forecast(group)),
             f"{forecast.enqueues_before} enqueues, {about}{forecast.enqueues_after} after rejections; exhaustive: "
             f"{forecast.exhaustive}",
+            f"order: {group.order}",
             *_refusals(group),
             *([f"no forecast of time: {group.not_timed}"] if group.not_timed and forecast.is_possible else []),
             "",
@@ -79,7 +80,7 @@ def _forecast(group: GroupForecast) -> RenderableType:
     return shown
 
 
-def outcome(done: Outcome[TuningPlan]) -> RenderableType:
+def outcome(done: RunOutcome[TuningPlan]) -> RenderableType:
     """Winners, regret, where the files are, what it cost, what to look at."""
     tables = [path for path in done.written if path.suffix == ".csv"]
     logic = _logic(done.logic)
@@ -182,6 +183,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
         Rule.EXACT: "exact: this size was measured",
         Rule.NEAREST: f"nearest: {near} was measured, at a distance of {chosen.distance:.2f}",
         Rule.FALLBACK: "fallback: nothing measured near is legal here",
+        Rule.HEURISTIC: "heuristic: no logic is for this type here, a policy chose without a measurement",
     }[chosen.rule]
     return Group(
         f"size      {'x'.join(map(str, sizes))} of {chosen.solution.type.name}",

@@ -2,7 +2,7 @@
 
 from tunesmith.records import Registry
 
-from ._base import MOST_WHOLE, Batch, Candidates, Mode, Search, Strategy, Told
+from ._base import MOST_WHOLE, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
 from .sampling import SAMPLE, sample, some
 from .stages import Growing, RaceThenConfirm
 
@@ -21,10 +21,10 @@ __all__ = [
     "MOST_WHOLE",
     "SAMPLE",
     "STRATEGIES",
-    "Batch",
+    "CandidateBatch",
     "Candidates",
     "Growing",
-    "Mode",
+    "MeasureMode",
     "RaceThenConfirm",
     "Search",
     "Strategy",

@@ -27,7 +27,7 @@ LOOKS = 10_000
 """Combinations of a larger space that are looked at for one batch: less than a second."""
 
 
-class Mode(StrEnum):
+class MeasureMode(StrEnum):
     """How the configurations of a batch are measured together."""
 
     RACED = "raced"
@@ -39,11 +39,11 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class CandidateBatch:
     """Configurations to measure together, and how. Without `problems`, on all those that the search is for."""
 
     configurations: tuple[Configuration, ...]
-    mode: Mode
+    mode: MeasureMode
     problems: tuple[Problem, ...] = ()
 
 
@@ -67,7 +67,7 @@ class Candidates:
     legal: Callable[[Configuration], bool] = lambda config: True
     first: tuple[Configuration, ...] = ()
     trials: int | None = None
-    mode: Mode = Mode.RACED
+    mode: MeasureMode = MeasureMode.RACED
     describe: Describe = lambda config: {}
     costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds
 
@@ -92,12 +92,12 @@ class Search(ABC):
         self.told: dict[Configuration, Row] = {}
 
     @abstractmethod
-    def ask(self) -> Batch | None:
+    def ask(self) -> CandidateBatch | None:
         """What to measure next; None when there is no more, and from then on."""
 
-    def tell(self, batch: Batch, rows: Told) -> None:
+    def tell(self, batch: CandidateBatch, rows: Told) -> None:
         """What became of a batch. A configuration without a row, or with an empty one, did not run."""
-        if batch.mode is not Mode.CONFIRMED:
+        if batch.mode is not MeasureMode.CONFIRMED:
             self.told.update({config: rows.get(config, {}) for config in batch.configurations})
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tunesmith.records import Configuration
 from tunesmith.spaces import Combinations
 
-from ._base import LOOKS, MOST_WHOLE, Batch, Candidates, Search, Strategy
+from ._base import LOOKS, MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
 
 SAMPLE = 1000
 """Combinations that stand for more than can be looked at."""
@@ -26,17 +26,17 @@ class Exhaustive(Strategy):
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         if candidates.choices.count > MOST_WHOLE:
             return RandomSample().start(candidates, random)
-        return _Walk(candidates, iter(candidates))
+        return _SampledSearch(candidates, iter(candidates))
 
 
 class RandomSample(Strategy):
     """Uniformly random legal candidates without repetition: what any cleverer strategy must beat at the same cost."""
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
-        return _Walk(candidates, sample(candidates, random))
+        return _SampledSearch(candidates, sample(candidates, random))
 
 
-class _Walk(Search):
+class _SampledSearch(Search):
     """Hands out the legal ones of an order, looking at so many of its combinations for a batch."""
 
     def __init__(self, candidates: Candidates, order: Iterator[Configuration]) -> None:
@@ -45,7 +45,7 @@ class _Walk(Search):
         self._looks = MOST_WHOLE if candidates.choices.count <= MOST_WHOLE else LOOKS
         self._left = math.inf if candidates.trials is None else candidates.trials
 
-    def ask(self) -> Batch | None:
+    def ask(self) -> CandidateBatch | None:
         fresh: dict[Configuration, None] = {}
         looked = 0
         while len(fresh) < self._left and not (fresh and looked >= self._looks):
@@ -55,7 +55,7 @@ class _Walk(Search):
             if config not in self.told and self._candidates.legal(config):
                 fresh[config] = None
         self._left -= len(fresh)
-        return Batch(tuple(fresh), self._candidates.mode) if fresh else None
+        return CandidateBatch(tuple(fresh), self._candidates.mode) if fresh else None
 
 
 def sample(candidates: Candidates, random: np.random.Generator) -> Iterator[Configuration]:

@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from ._base import Batch, Candidates, Search, Strategy, Told
+from ._base import CandidateBatch, Candidates, Search, Strategy, Told
 from .sampling import Exhaustive
 
 
 class RaceThenConfirm(Strategy):
     """What `strategy` asks for (every legal candidate), and then `finals`: given all times, the finalists' batches."""
 
-    def __init__(self, finals: Callable[[Told], Iterable[Batch]], strategy: Strategy | None = None) -> None:
+    def __init__(self, finals: Callable[[Told], Iterable[CandidateBatch]], strategy: Strategy | None = None) -> None:
         self._finals, self._strategy = finals, strategy or Exhaustive()
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
@@ -33,7 +33,7 @@ class Growing(Strategy):
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         return _Stages(Exhaustive().start(candidates, random), partial(self._more, candidates))
 
-    def _more(self, candidates: Candidates, told: Told) -> Iterator[Batch]:
+    def _more(self, candidates: Candidates, told: Told) -> Iterator[CandidateBatch]:
         for _ in range(self._growths):
             grown = self._beyond(candidates, told)
             if grown == candidates:
@@ -41,19 +41,19 @@ class Growing(Strategy):
             candidates = grown
             fresh = [config for config in candidates if config not in told and candidates.legal(config)]
             if fresh:
-                yield Batch(tuple(fresh), candidates.mode)
+                yield CandidateBatch(tuple(fresh), candidates.mode)
 
 
 class _Stages(Search):
     """What `first` asks for, and then `more`, given what was told; which goes on growing, so that a generator finds in
     it what became of each batch."""
 
-    def __init__(self, first: Search, more: Callable[[Told], Iterable[Batch]]) -> None:
+    def __init__(self, first: Search, more: Callable[[Told], Iterable[CandidateBatch]]) -> None:
         super().__init__()
         self._first, self._more, self.told = first, more, first.told
-        self._later: Iterator[Batch] | None = None
+        self._later: Iterator[CandidateBatch] | None = None
 
-    def ask(self) -> Batch | None:
+    def ask(self) -> CandidateBatch | None:
         if self._later is None:
             if batch := self._first.ask():
                 return batch

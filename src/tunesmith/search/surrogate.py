@@ -17,7 +17,7 @@ import numpy as np
 
 from tunesmith.records import Configuration, UserError
 
-from ._base import MOST_WHOLE, Batch, Candidates, Search, Strategy
+from ._base import MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
 from ._features import Features, features
 from .sampling import sample
 
@@ -70,7 +70,7 @@ class _Guided(Search):
         self._spread = chain(held, _far_apart(self._features, random))
         self._open = dict.fromkeys(range(len(known)))
 
-    def ask(self) -> Batch | None:
+    def ask(self) -> CandidateBatch | None:
         costs, count = self._candidates.costs(self.told), min(BATCH, self._left, len(self._open))
         chosen: list[int] = []
         while len(chosen) < count:
@@ -79,7 +79,7 @@ class _Guided(Search):
                 del self._open[index]
             chosen += more
         self._left -= count
-        return Batch(tuple(self._known[index] for index in chosen), self._candidates.mode) if chosen else None
+        return CandidateBatch(tuple(self._known[index] for index in chosen), self._candidates.mode) if chosen else None
 
     def _next_apart(self) -> int:
         return next(place for place in self._spread if place in self._open)

@@ -1,7 +1,7 @@
 """A command's work from what was asked to what is written: the frame of every run, and a folder for each plan."""
 
 from .frame import events
-from .frame.record import Outcome
+from .frame.record import RunOutcome
 from .frame.reuse import Reuse
 from .tuning_file import (
     Comparison,
@@ -21,8 +21,8 @@ __all__ = [
     "Forecast",
     "Group",
     "GroupForecast",
-    "Outcome",
     "Reuse",
+    "RunOutcome",
     "Summary",
     "TuningPlan",
     "compare_with_numpy",

@@ -1,8 +1,8 @@
 """What was measured: an append-only, content-addressed SQLite file that runs resume from and reports read."""
 
-from ._entry import FULL, RACE, RECHECK, Entry, Renewed, confirm_round, measurement_key
+from ._entry import FULL, RACE, RECHECK, Renewed, StoreEntry, confirm_round, measurement_key
 from ._rounds import in_rounds, repetition
-from ._runs import Run, RunEnd, RunStart, RunState, StepRecord, Winner
+from ._runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
 from ._store import FILE_NAME, Failure, Store
 
 __all__ = [
@@ -10,15 +10,15 @@ __all__ = [
     "FULL",
     "RACE",
     "RECHECK",
-    "Entry",
     "Failure",
     "Renewed",
-    "Run",
     "RunEnd",
     "RunStart",
     "RunState",
     "StepRecord",
     "Store",
+    "StoreEntry",
+    "StoredRun",
     "Winner",
     "confirm_round",
     "in_rounds",

@@ -24,11 +24,14 @@ from tunesmith.records import (
 )
 
 from . import _typed
-from ._entry import AGAIN, Entry
+from ._entry import AGAIN, StoreEntry
 from ._schema import COSTS
 
 _ESTIMATE = tuple(field.name for field in fields(Estimate))
 """Columns of their own, named like the record's fields."""
+
+LONGEST_SECONDS = 1e11
+"""Of one measurement: three thousand years. Sums of what is below stay finite."""
 
 
 def pack(samples: Sequence[float]) -> bytes:
@@ -73,7 +76,7 @@ def target_from_json(text: str) -> Target:
     return _typed.typed(Target, _typed.document(text))
 
 
-def documents_of(entry: Entry) -> dict[str, str]:
+def documents_of(entry: StoreEntry) -> dict[str, str]:
     """The three documents that an entry's row refers to, by column."""
     return {
         "solution": solution_to_json(entry.solution),
@@ -82,7 +85,7 @@ def documents_of(entry: Entry) -> dict[str, str]:
     }
 
 
-def row_of(entry: Entry, documents: Mapping[str, str]) -> dict[str, Any]:
+def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
     """The columns of one measurement; `documents` gives the digest of each document by column."""
     measurement, estimate = entry.measurement, entry.measurement.estimate
     return {
@@ -117,9 +120,16 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         estimate=_estimate_of(row),
         raced=bool(_typed.number(row, "raced")),
         facts=tuple(_typed.typed(CompiledFacts, facts) for facts in json.loads(row["facts"])),
-        cost=Cost(*(_typed.number(row, name) for name in COSTS)),
+        cost=Cost(*(check_spent(name, _typed.number(row, name)) for name in COSTS)),
         started=_typed.number(row, "started"),
     )
+
+
+def check_spent(column: str, seconds: object) -> float:
+    """Seconds that a measurement took. Raises ValueError for what no clock shows."""
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds <= LONGEST_SECONDS:
+        raise ValueError(f"{column} is {seconds!r}")
+    return float(seconds)
 
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
@@ -132,9 +142,9 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
     return made
 
 
-def entry_of(row: Mapping[str, Any]) -> Entry:
+def entry_of(row: Mapping[str, Any]) -> StoreEntry:
     """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
-    return Entry(
+    return StoreEntry(
         key=_typed.text(row, "key"),
         round=_typed.text(row, "round").rstrip(AGAIN),
         identity=_typed.text(row, "identity"),

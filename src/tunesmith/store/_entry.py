@@ -19,7 +19,7 @@ third measurement has two of them. No record of this room has it in its `round`.
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoreEntry:
     """One measurement under its key and round.
 
     `key` holds everything that could change the measurement (`measurement_key`); `round` is "race", "full",

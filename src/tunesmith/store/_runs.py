@@ -72,7 +72,7 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StoredRun:
     """A run as the store knows it. Times are seconds since the epoch."""
 
     id: str

@@ -16,8 +16,8 @@ from tunesmith.records import Cost, Measurement, Outcome, Problem
 
 from . import _codec
 from ._database import Database
-from ._entry import AGAIN, CONFIRM, RECHECK, Entry, Renewed, confirm_round
-from ._runs import Run, RunEnd, RunStart, StepRecord
+from ._entry import AGAIN, CONFIRM, RECHECK, Renewed, StoreEntry, confirm_round
+from ._runs import RunEnd, RunStart, StepRecord, StoredRun
 from ._schema import COSTS, documents, measurements, run_events, steps
 
 FILE_NAME = "measurements.sqlite"
@@ -88,7 +88,7 @@ class Store:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def commit(self, entries: Iterable[Entry], replacing: Collection[tuple[str, str]] = ()) -> int:
+    def commit(self, entries: Iterable[StoreEntry], replacing: Collection[tuple[str, str]] = ()) -> int:
         """Append entries in one transaction, all or none; those whose (key, round) is there already are left out,
         unless it is among `replacing`: there they stand in the place of what was measured before.
 
@@ -143,7 +143,7 @@ class Store:
 
     def entries(
         self, problem_type: str = "", round_prefix: str = "", outcomes: Collection[Outcome] = ()
-    ) -> Iterator[Entry]:
+    ) -> Iterator[StoreEntry]:
         """Entries in the order of their commits; an empty filter lets everything through."""
         query = _whole(_filters(problem_type, round_prefix, outcomes)).order_by(measurements.c.id).limit(CHUNK)
         last = 0
@@ -161,7 +161,7 @@ class Store:
         with self._database.decoding():
             return [Problem.from_json(row["text"]) for row in rows]
 
-    def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, Entry]:
+    def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, StoreEntry]:
         """The entry with the smallest median for each problem that anything ran on, over all devices in the store."""
         filters = [*_filters(problem_type, round_prefix, (Outcome.OK,)), measurements.c.seconds.is_not(None)]
         place = func.row_number().over(
@@ -192,8 +192,15 @@ class Store:
 
     def cost(self) -> Cost:
         """Wall seconds spent on everything in the store."""
+        query = select(*(of(measurements.c[name]) for of in (func.total, func.min, func.max) for name in COSTS))
         with self._database.reading() as connection:
-            sums = connection.execute(select(*(func.total(measurements.c[name]) for name in COSTS))).one()
+            numbers = tuple(connection.execute(query).one())
+        sums, least, most = (numbers[first : first + len(COSTS)] for first in range(0, len(numbers), len(COSTS)))
+        with self._database.decoding():
+            for name, low, high in zip(COSTS, least, most, strict=True):
+                if low is not None:
+                    _codec.check_spent(name, low)
+                    _codec.check_spent(name, high)
         return Cost(*sums)
 
     def begin_run(self, start: RunStart) -> str:
@@ -205,14 +212,14 @@ class Store:
     def end_run(self, run: str, end: RunEnd) -> None:
         self._append(run_events, run=run, kind="end", time=self._clock(), payload=end.to_json())
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[StoredRun]:
         """Every run in the order in which they began. One that was killed has no end."""
         rows = self._rows(select(run_events).order_by(run_events.c.id))
-        runs: dict[str, Run] = {}
+        runs: dict[str, StoredRun] = {}
         with self._database.decoding():
             for row in rows:
                 if row["kind"] == "begin":
-                    runs[row["run"]] = Run(row["run"], row["time"], RunStart.from_json(row["payload"]))
+                    runs[row["run"]] = StoredRun(row["run"], row["time"], RunStart.from_json(row["payload"]))
                 else:
                     end = RunEnd.from_json(row["payload"])
                     runs[row["run"]] = replace(runs[row["run"]], ended=row["time"], end=end)
@@ -230,9 +237,9 @@ class Store:
     def _append(self, table: Table, **row: str | float) -> None:
         self._database.write(lambda connection: connection.execute(insert(table), [row]))
 
-    def _entries_with(self, column: ColumnElement[str], values: Iterable[str]) -> list[Entry]:
+    def _entries_with(self, column: ColumnElement[str], values: Iterable[str]) -> list[StoreEntry]:
         """Entries whose column has one of these values, in the order of their commits."""
-        entries: list[Entry] = []
+        entries: list[StoreEntry] = []
         for rows in self._rows_with(_whole([_STANDS]).order_by(measurements.c.id), column, sorted(values)):
             with self._database.decoding():
                 entries += map(_codec.entry_of, rows)
@@ -262,10 +269,12 @@ def _renamed(connection: Connection, row: dict[str, Any], replacing: Collection[
     return {**row, "round": round_}
 
 
-def _copy(entry: Entry, today: Renewed, round_: str) -> Entry:
+def _copy(entry: StoreEntry, today: Renewed, round_: str) -> StoreEntry:
     """At no cost: the time was spent once."""
     free = replace(entry.measurement, cost=Cost())
-    return Entry(today.key, round_, entry.identity, today.solution, today.problem, entry.target, entry.toolchain, free)
+    return StoreEntry(
+        today.key, round_, entry.identity, today.solution, today.problem, entry.target, entry.toolchain, free
+    )
 
 
 def _filters(problem_type: str, round_prefix: str, outcomes: Collection[Outcome]) -> list[ColumnElement[bool]]:

@@ -29,7 +29,7 @@ CUBLAS_REMEDY = "pip install nvidia-cublas, of the driver's major version"
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class BlasLibrary:
     """A BLAS: what a device loads it by, and its name and version with all that changes its speed."""
 
     place: str
@@ -61,7 +61,7 @@ class BlasToolchain(Toolchain):
         return Binary(module.digest(), self.language, found.place.encode(), facts)
 
 
-def library(target: Target) -> Library:
+def library(target: Target) -> BlasLibrary:
     """The BLAS of a device; LookupError, with the remedy, where it has none or none is installed."""
     find = _FOUND_BY.get((target.api, target.kind))
     if find is None:
@@ -70,14 +70,14 @@ def library(target: Target) -> Library:
 
 
 @cache
-def host_library() -> Library:
+def host_library() -> BlasLibrary:
     """The BLAS that SciPy calls: `OpenBLAS 0.3.30 SkylakeX, 2 threads, of SciPy 1.17.1`."""
     # Imported here, the first of them since it loads the library that the second looks at.
     import scipy
     import scipy.linalg.cython_blas  # loaded for its library
 
     # NumPy's wheel brings a copy of its own, which is not the one that is called.
-    return Library("SciPy", str(_loaded(f"SciPy {scipy.__version__}", "numpy")))
+    return BlasLibrary("SciPy", str(_loaded(f"SciPy {scipy.__version__}", "numpy")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,11 @@ def _loaded(owner: str, other: str) -> LoadedBlas:
 
 
 @cache
-def cublas_library() -> Library:
+def cublas_library() -> BlasLibrary:
     """cuBLAS with its version, which it is asked for, and how it is to add up: both are in the key of what it computes.
     No context is made."""
     path, loaded = _cublas()
-    return Library(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, strict sums")
+    return BlasLibrary(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, strict sums")
 
 
 def cublas_version(loaded: Any) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ def _from_system() -> tuple[str, Any]:
     raise LookupError(f"no {' or '.join(CUBLAS_NAMES)} is installed: {CUBLAS_REMEDY}")
 
 
-_FOUND_BY: Mapping[tuple[str, str], Callable[[], Library]] = {
+_FOUND_BY: Mapping[tuple[str, str], Callable[[], BlasLibrary]] = {
     ("CUDA", "GPU"): cublas_library,
     ("OpenCL", "CPU"): host_library,
 }

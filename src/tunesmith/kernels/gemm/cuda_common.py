@@ -37,7 +37,7 @@ def tile_parameters() -> tuple[Parameter, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class BlockTile:
     """Work-items of a work-group and elements of D, along M and N; steps along K between two trips to memory."""
 
     items_m: int
@@ -48,11 +48,11 @@ class Tile:
     depth: int
 
     @staticmethod
-    def of(config: Configuration) -> Tile:
+    def of(config: Configuration) -> BlockTile:
         items_m, items_n, local_split = config.integers("WorkGroup")
         thread_m, thread_n = config.integers("ThreadTile")
         depth = config.integer("DepthU") or config.integer("LoopUnroll") or DEFAULT_DEPTH
-        return Tile(items_m, items_n, local_split, thread_m, thread_n, depth)
+        return BlockTile(items_m, items_n, local_split, thread_m, thread_n, depth)
 
     @property
     def items(self) -> int:
@@ -83,7 +83,7 @@ def wrong_device(target: Target) -> Iterator[Rejection]:
         yield Rejection("device API", f"needs a CUDA device, {target.name} is reached by {target.api}")
 
 
-def wrong_work_group(tile: Tile, target: Target) -> Iterator[Rejection]:
+def wrong_work_group(tile: BlockTile, target: Target) -> Iterator[Rejection]:
     if tile.local_split != 1:
         yield Rejection("local split", f"{tile.local_split} work-items cannot share an element of D in this family")
     if tile.items > target.max_work_group_size:
@@ -107,7 +107,7 @@ def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, t
         yield Rejection("device memory", f"{total} bytes in all, the device has {target.global_memory_bytes}")
 
 
-def useless_program(fact: CompiledFacts, tile: Tile) -> Iterator[Rejection]:
+def useless_program(fact: CompiledFacts, tile: BlockTile) -> Iterator[Rejection]:
     """What the compiler spent on a work-item, times the work-items, against the register file; and what did not fit."""
     if fact.registers and fact.registers * tile.items > REGISTERS_PER_BLOCK:
         need = f"{fact.registers} registers for each of {tile.items} work-items"

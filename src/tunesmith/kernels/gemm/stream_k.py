@@ -2,7 +2,7 @@
 
 A fixed grid of work-groups first takes whole tiles in waves (data-parallel), then splits the iterations of the last
 tiles evenly, each work-group one contiguous share. A tile that several shares meet in is added up in the order of
-their work-groups, so that results repeat bit by bit. Kernels mirror `Schedule.segments`.
+their work-groups, so that results repeat bit by bit. Kernels mirror `StreamKSchedule.segments`.
 
 Sources: Osama and others, Stream-K (arXiv 2301.03598); Tensile's two-tile schedule, data-parallel part first
 (`StreamK: 3`).
@@ -44,7 +44,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class StreamKSchedule:
     """`tiles` output tiles (those of all matrices of a batch, one after the other) of `iterations` each, on `grid`
     work-groups. The last `streamed` of the tiles are split by iterations, the others are dealt in turn; or every tile
     is cut into `splits` parts as equal as can be (split-K), and the parts are dealt in turn.
@@ -64,9 +64,9 @@ class Schedule:
             raise ValueError(f"no schedule: {self}")
 
     @staticmethod
-    def two_tile(tiles: int, iterations: int, grid: int, full_tiles: int) -> Schedule:
+    def two_tile(tiles: int, iterations: int, grid: int, full_tiles: int) -> StreamKSchedule:
         """The last `full_tiles` waves and the remainder are split."""
-        return Schedule(tiles, iterations, grid, streamed_tiles(tiles, grid, full_tiles))
+        return StreamKSchedule(tiles, iterations, grid, streamed_tiles(tiles, grid, full_tiles))
 
     @property
     def alone(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tunesmith.kernels._base import Facts, Kernel, source
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
-from tunesmith.problems.random import GENERATORS, Kind, RandomFill, poisson_table
+from tunesmith.problems.random import GENERATORS, GeneratorKind, RandomFill, poisson_table, width_of
 from tunesmith.records import (
     Argument,
     Configuration,
@@ -29,7 +29,7 @@ from tunesmith.records import (
 from tunesmith.spaces import Parameter, Space, When
 
 from .launches import groups
-from .programs import HEADERS, PROGRAMS, Program, placed, tables
+from .programs import HEADERS, PROGRAMS, GeneratorProgram, placed, tables
 
 CHECKED_TURNS = 2
 """Vectors that each engine gives when a configuration is verified, and a part of a third."""
@@ -90,7 +90,7 @@ class OpenCLRandom(Kernel):
             yield Rejection("double precision", f"{target.name} does not compute in double precision")
         if (need := program.local_bytes(block)) > target.local_memory_bytes:
             yield Rejection("local memory", f"{need} bytes, the device has {target.local_memory_bytes}")
-        if generator.kind is Kind.ENGINE:
+        if generator.kind is GeneratorKind.ENGINE:
             yield from _wrong_engines(config, problem_type)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
@@ -110,11 +110,12 @@ class OpenCLRandom(Kernel):
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         fields = problem_type.fields
-        program = PROGRAMS[fields.word("Generator")]
+        program, generator = PROGRAMS[fields.word("Generator")], GENERATORS[fields.word("Generator")]
         macros: dict[str, int | str] = {
             "BLOCK_SIZE": config.integer("BlockSize"),
             "DISTRIBUTION_KIND": KINDS[fields.word("Distribution")],
             "VALUE_KIND": VALUES[fields.word("ValueType")],
+            "DOUBLE_WORDS": width_of(generator, "uniform", "double").words,
             **program.macros,
         }
         if self._local_at_launch(program, config.integer("BlockSize")):
@@ -122,7 +123,7 @@ class OpenCLRandom(Kernel):
         options = (*self.quiet, *(f"-D{name}={value}" for name, value in macros.items()))
         return (Module(self.language, _text(program.sources), program.entries, options),)
 
-    def _local_at_launch(self, program: Program, block: int) -> int:
+    def _local_at_launch(self, program: GeneratorProgram, block: int) -> int:
         """Bytes of local memory that a launch must ask for, rather than the source."""
         return 0
 
@@ -137,9 +138,9 @@ class OpenCLRandom(Kernel):
         distribution = tuple(_distribution(fill, problem.scalars, places))
         setup: tuple[Write | Launch, ...] = tuple(Write(places[name], data) for name, data in constants.items())
         seed, offset = ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64")
-        if fill.generator.kind is Kind.COUNTER:
+        if fill.generator.kind is GeneratorKind.COUNTER:
             given: tuple[Argument, ...] = (seed, offset)
-        elif fill.generator.kind is Kind.QUASI:
+        elif fill.generator.kind is GeneratorKind.QUASI:
             given = (*(WorkspaceArgument(places[name]) for name in ("directions", "shift")), offset)
         else:
             state = WorkspaceArgument()
@@ -154,7 +155,7 @@ class OpenCLRandom(Kernel):
         fill = RandomFill.of(problem)
         engines = engines_of(config)
         scalars = problem.scalars
-        if fill.generator.kind is Kind.ENGINE:
+        if fill.generator.kind is GeneratorKind.ENGINE:
             scalars = scalars | {"engines": engines}
         turns = engines * fill.width.values * CHECKED_TURNS + engines // 3 + 1
         sizes = (min(fill.count, MOST_CHECKED, turns), *(min(size, 3) for size in problem.sizes[1:]))
@@ -170,7 +171,7 @@ class CudaRandom(OpenCLRandom):
     name, language = "CudaRandom", "CUDA"
     quiet = ("--diag-suppress=177",)  # a function that this generator does not need
 
-    def _local_at_launch(self, program: Program, block: int) -> int:
+    def _local_at_launch(self, program: GeneratorProgram, block: int) -> int:
         need = program.local_bytes(block)
         return need if need > DECLARED_SHARED_BYTES else 0
 

@@ -23,7 +23,7 @@ WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class GeneratorProgram:
     """The `sources`, in this order behind HEADERS, with `macros`, and the memory that their kernels use.
 
     Every `sharing` engines have `state_words` words of state between them; a work-group has `local_words` words of
@@ -51,19 +51,19 @@ class Program:
         return WORD * (self.local_words + self.local_words_each * block)
 
 
-def _engine(*sources: str, words: int, needs_double: bool = False) -> Program:
-    return Program((*sources, "vector.h", "engine.h"), state_words=words, needs_double=needs_double)
+def _engine(*sources: str, words: int, needs_double: bool = False) -> GeneratorProgram:
+    return GeneratorProgram((*sources, "vector.h", "engine.h"), state_words=words, needs_double=needs_double)
 
 
-PROGRAMS: dict[str, Program] = {
-    "philox4_32_10": Program(("philox4_32_10.h", "counter.h")),
+PROGRAMS: dict[str, GeneratorProgram] = {
+    "philox4_32_10": GeneratorProgram(("philox4_32_10.h", "counter.h")),
     **{
-        f"threefry{lanes}_{bits}_20": Program(("threefry.h", "counter.h"), {"LANES": lanes, "LANE_BITS": bits})
+        f"threefry{lanes}_{bits}_20": GeneratorProgram(("threefry.h", "counter.h"), {"LANES": lanes, "LANE_BITS": bits})
         for lanes in (2, 4)
         for bits in (32, 64)
     },
     **{
-        f"{name}{bits}": Program(("sobol.h",), {"QUASI": 1, "WORD_BITS": bits})
+        f"{name}{bits}": GeneratorProgram(("sobol.h",), {"QUASI": 1, "WORD_BITS": bits})
         for name in ("sobol", "scrambled_sobol")
         for bits in (32, 64)
     },
@@ -71,8 +71,10 @@ PROGRAMS: dict[str, Program] = {
     "lfsr113": _engine("lfsr113.h", words=4),
     "mrg32k3a": _engine("mrg32k3a.h", "mrg.h", words=6, needs_double=True),
     "mrg31k3p": _engine("mrg31k3p.h", "mrg.h", words=6, needs_double=True),
-    "mt19937": Program(("vector.h", "rows.h", "mt19937.h"), state_words=79, local_words_each=78),
-    "mtgp32": Program(("vector.h", "rows.h", "mtgp32.h"), state_words=351 + 1 + 36, sharing=256, local_words=1119 + 32),
+    "mt19937": GeneratorProgram(("vector.h", "rows.h", "mt19937.h"), state_words=79, local_words_each=78),
+    "mtgp32": GeneratorProgram(
+        ("vector.h", "rows.h", "mtgp32.h"), state_words=351 + 1 + 36, sharing=256, local_words=1119 + 32
+    ),
 }
 """By generator. Engines of those with `rows.h` advance together: a call after one whose last row (of a vector an
 engine) was cut, with vectors of another number of words, must have `start` 0, which leaves out the rest of that row."""
@@ -95,7 +97,7 @@ def _constants(generator: str, seed: int, dimensions: int) -> Mapping[str, bytes
     return {"jumps": jumps(generator).tobytes()} if PROGRAMS[generator].state_words else {}
 
 
-def placed(program: Program, engines: int, constants: Mapping[str, bytes]) -> tuple[Mapping[str, int], int]:
+def placed(program: GeneratorProgram, engines: int, constants: Mapping[str, bytes]) -> tuple[Mapping[str, int], int]:
     """Offsets in bytes of each table, and the size of the workspace; the states come first.
 
     Whatever a distribution brings along comes last, so that one workspace serves all distributions of a generator.

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library.arrays._libraries import Array
-from tunesmith.library.launch._launcher import VENDOR, Launcher, Ready
-from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Problem, ProblemType
+from tunesmith.library.launch._launcher import Launcher, ReadyLaunch
+from tunesmith.records import Problem
 
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
@@ -33,12 +32,13 @@ def vendors_match(launcher: Launcher, call: Call, match: LayoutMatch) -> LayoutM
     """How the vendor's BLAS takes each matrix of a batch with the fewest bytes to copy, `done` being what `match` does;
     None where the device has no BLAS that computes it. TF32 is used where the type of `match` has it."""
     family, target, done = KERNELS[VENDOR], launcher.device.target, match.done
-    kinds = [_kind(done, a, b, tf32=is_tf32(match.type), batched=False) for a, b in product((False, True), repeat=2)]
+    tf32 = is_tf32(match.type)
+    kinds = [done.type_of(a, b, tf32=tf32, batched=False) for a, b in product((False, True), repeat=2)]
     legal = [kind for kind in kinds if not any(family.rejections(family.space(kind, target).defaults, kind, target))]
     return closest(call.only(done), legal)
 
 
-def vendors_batch(launcher: Launcher, call: Call, match: LayoutMatch, aligned: bool) -> Ready | None:
+def vendors_batch(launcher: Launcher, call: Call, match: LayoutMatch, aligned: bool) -> ReadyLaunch | None:
     """One call for a whole batch whose matrices are problems of the match's type as they lie, at any distance from one
     to the next, 0 for one that serves all. None where the vendor's BLAS does not take it."""
     if call.request.data == "i8":  # cublasGemmStridedBatchedEx refuses some layouts of it (status 15 on an H200)
@@ -50,28 +50,12 @@ def vendors_batch(launcher: Launcher, call: Call, match: LayoutMatch, aligned: b
         return None
     flags = match.type.fields
     transposes = flags.flag("TransposeA"), flags.flag("TransposeB")
-    kind = _kind(match.done, *transposes, tf32=is_tf32(match.type), batched=True)
+    kind = match.done.type_of(*transposes, tf32=is_tf32(match.type), batched=True)
     single = problem_of(call.first(), match)
     m, n, k = single.sizes
     problem = Problem(kind, (m, n, call.out.shape[0], k), single.leading, single.scalars)
     strides = {f"stride_{name.lower()}": x.strides[0] // x.itemsize for name, x in matrices.items()}
     return launcher.by_vendor(problem, strides, aligned)
-
-
-def _kind(request: GemmRequest, a: bool, b: bool, *, tf32: bool, batched: bool) -> ProblemType:
-    """The type of what is asked for, with these transposes."""
-    return gemm_type(
-        request.data,
-        dest=request.dest,
-        tf32=tf32,
-        transpose_a=a,
-        transpose_b=b,
-        batched=batched,
-        use_beta=request.beta,
-        bias=request.bias,
-        activation=request.activation,
-        scaled=request.scaled,
-    )
 
 
 # --- NumPy ------------------------------------------------------------------------------------------------------------

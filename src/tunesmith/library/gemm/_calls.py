@@ -14,19 +14,21 @@ import numpy as np
 from tunesmith.library.arrays._libraries import Arrays, NumPyArrays
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.library.launch._remembered import RememberedCalls
+from tunesmith.logic import Rule
 
 from ._batches import by_numpy
 from ._call import Arguments, Call, Scalars
 from ._epilogue import finished
 from ._halves import Halved
-from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, Direct, Empty, Recipe, Unfused, recipe
+from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, DirectLaunch, Empty, Recipe, Unfused, recipe
 from ._request import GemmRequest
+from ._untuned import untuned_sentence
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownLayout:
     """A layout's recipe, with the device and the result that it is for.
 
     Of torch's tensors, `ordinal` is their GPU's, and `like` has the result's shape, type and device, and one element:
@@ -48,7 +50,7 @@ class Known:
         return made if axes == ROWS_FIRST else (self.arrays.torch or np).moveaxis(made, tuple(range(made.ndim)), order)
 
 
-class Calls(RememberedCalls[Known], ABC):
+class Calls(RememberedCalls[KnownLayout], ABC):
     """Calls of `matmul` by layout."""
 
     def matmul(self, torch: Any, given: Arguments, scalars: Scalars) -> Any:
@@ -59,7 +61,7 @@ class Calls(RememberedCalls[Known], ABC):
             if known is None:
                 known = self._learn(torch, key, given, scalars)
             match known.recipe:
-                case Direct() as recipe:
+                case DirectLaunch() as recipe:
                     if given.out is not None and recipe.overwrites(at):
                         return self._copied(known, OVER_AN_OPERAND, given, scalars)
                     return self._launch(torch, known, recipe, given, at)
@@ -77,25 +79,30 @@ class Calls(RememberedCalls[Known], ABC):
         """All that a recipe depends on, and the arrays' addresses, of which it depends on the alignment alone."""
 
     @abstractmethod
-    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> KnownLayout:
         """Check the call and `_keep` what its layout comes to."""
 
     @abstractmethod
-    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
+    def _launch(self, torch: Any, known: KnownLayout, recipe: DirectLaunch, given: Arguments, at: Addresses) -> Any:
         """The result, of arrays that overlap nowhere."""
 
-    def _keep(self, key: Any, selector: str, call: Call, arrays: Arrays | None = None, **more: Any) -> Known:
+    def _keep(self, key: Any, selector: str, call: Call, arrays: Arrays | None = None, **more: Any) -> KnownLayout:
         """Find out what a layout comes to. Raises UserError where no logic serves it, or nothing runs."""
         launcher = self._launcher_of(selector)
         found, arrays = recipe(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
-        if isinstance(found, ByNumPy | Direct) and found.instead:
+        if isinstance(found, ByNumPy) and not found.is_there:
+            where = launcher.device.target.name
+            _say_once(launcher, f"no kernel computes {found.instead.name} on {where}: NumPy multiplies such arrays")
+        elif isinstance(found, ByNumPy | DirectLaunch) and found.instead:
             by, kind = "NumPy" if isinstance(found, ByNumPy) else "the vendor's BLAS", found.instead.name
             _say_once(
                 launcher, f"no logic is for {kind}: {by} multiplies such batches; tune that type to have a kernel"
             )
-        return self._remember(key, Known(found, launcher, arrays, call.request, call.shape, **more))
+        elif isinstance(found, DirectLaunch) and found.ready.launched.choice.rule is Rule.HEURISTIC:
+            _say_once(launcher, untuned_sentence(launcher, found.ready.launched.problem.type))
+        return self._remember(key, KnownLayout(found, launcher, arrays, call.request, call.shape, **more))
 
-    def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
+    def _copied(self, known: KnownLayout, recipe: Copied, given: Arguments, scalars: Scalars) -> Any:
         """The same call on copies, which the arrays' own library makes."""
         reads = {
             name: _copy(known, getattr(given, name), axes, once=name == recipe.shared)
@@ -108,7 +115,7 @@ class Calls(RememberedCalls[Known], ABC):
         result = self.matmul(known.arrays.torch, inner._replace(out=known.blank(recipe.axes["out"])), scalars)
         return _into(known.blank() if given.out is None else given.out, result)
 
-    def _in_halves(self, known: Known, recipe: Halved, given: Arguments, scalars: Scalars) -> Any:
+    def _in_halves(self, known: KnownLayout, recipe: Halved, given: Arguments, scalars: Scalars) -> Any:
         """Both halves of the result, one after the other; on the host."""
         out, operands = given.out, (x for x in given[:-1] if x is not None)
         if out is not None and any(np.may_share_memory(out, x) for x in operands):
@@ -118,7 +125,7 @@ class Calls(RememberedCalls[Known], ABC):
             self.matmul(None, half, scalars)
         return out
 
-    def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
+    def _followed(self, known: KnownLayout, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> Any:
         """The product by a kernel, or zeros, and the rest of the call by the arrays' own library."""
         if isinstance(recipe, Unfused):
             left, like = recipe.left, recipe.like.name
@@ -145,7 +152,7 @@ def _say_once(launcher: Launcher, sentence: str) -> None:
     warnings.warn(sentence, stacklevel=level)
 
 
-def _copy(known: Known, x: Any, axes: tuple[int, ...], once: bool) -> Any:
+def _copy(known: KnownLayout, x: Any, axes: tuple[int, ...], once: bool) -> Any:
     """A copy of one matrix of the batch, or else of one for each matrix of the result; of a bias as it is."""
     if x.ndim > 1 and not (once and x.ndim == 2):
         x = x[:1] if once else (known.arrays.torch or np).broadcast_to(x, (*known.shape[:-2], *x.shape[-2:]))

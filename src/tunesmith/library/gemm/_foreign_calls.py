@@ -9,8 +9,8 @@ from tunesmith.library.arrays._streams import follow, handle_for, not_ready
 from tunesmith.records import UserError
 
 from ._call import Arguments, Scalars, checked
-from ._calls import OVER_AN_OPERAND, Calls, Known
-from ._recipes import Addresses, Copied, Direct, Empty, Unfused
+from ._calls import OVER_AN_OPERAND, Calls, KnownLayout
+from ._recipes import Addresses, Copied, DirectLaunch, Empty, Unfused
 
 
 class ForeignCalls(Calls):
@@ -33,7 +33,7 @@ class ForeignCalls(Calls):
         layouts = (None if x is None else (x.selector, x.layout) for x in given)
         return (tuple(layouts), scalars), tuple(x.address if x else 0 for x in given)
 
-    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> KnownLayout:
         call, selector = checked(given, scalars), common_gpu(x for x in given if x)
         gpu = self._launcher_of(selector).gpu
         with gpu.on(torch):
@@ -41,20 +41,20 @@ class ForeignCalls(Calls):
                 raise not_ready()
         return self._keep(key, selector, call)
 
-    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> None:
+    def _launch(self, torch: Any, known: KnownLayout, recipe: DirectLaunch, given: Arguments, at: Addresses) -> None:
         launcher, launched = known.launcher, recipe.ready.launched
         follow(launcher.gpu, (x for x in given if x), torch)
         recipe.enqueue(torch, launcher.workspaces.of(torch, launched.plan), at, at[-1])
         if self._launched:
             self._launched(launched)
 
-    def _copied(self, known: Known, recipe: Copied, given: Arguments, scalars: Scalars) -> NoReturn:
+    def _copied(self, known: KnownLayout, recipe: Copied, given: Arguments, scalars: Scalars) -> NoReturn:
         if recipe is OVER_AN_OPERAND:
             raise ValueError("out shares memory with an operand: give another out")
         names = " and ".join(recipe.axes)
         raise ValueError(f"{names} would have to be copied, since {recipe.why}: give contiguous copies")
 
-    def _followed(self, known: Known, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> NoReturn:
+    def _followed(self, known: KnownLayout, recipe: Unfused | Empty, given: Arguments, scalars: Scalars) -> NoReturn:
         if isinstance(recipe, Empty):
             raise ValueError("a has no columns and b no rows: there is nothing to add up")
         remedy = f"tune {recipe.like.name}, give torch tensors, or leave it out and do it afterwards"

@@ -8,8 +8,8 @@ from tunesmith.library.arrays._libraries import Array, host_array, view_of_numpy
 from tunesmith.library.arrays._view import ALIGNMENT
 
 from ._call import Arguments, Scalars, checked, in_alpha
-from ._calls import Calls, Known
-from ._recipes import Addresses, Direct
+from ._calls import Calls, KnownLayout
+from ._recipes import Addresses, DirectLaunch
 
 ROLES = {"D": "out"}
 STAND_INS: tuple[dict[str, str], dict[str, str]] = ({}, {"C": "D"})
@@ -31,11 +31,11 @@ class HostCalls(Calls):
             at.append(address)
         return (tuple(layouts), scalars), at
 
-    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> KnownLayout:
         seen = Arguments(*(None if x is None else view_of_numpy(x) for x in given))
         return self._keep(key, "", checked(seen, scalars))
 
-    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
+    def _launch(self, torch: Any, known: KnownLayout, recipe: DirectLaunch, given: Arguments, at: Addresses) -> Any:
         a, b, c, bias, *_, out = given
         if out is None:
             out = known.blank()

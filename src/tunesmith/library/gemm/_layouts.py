@@ -57,7 +57,7 @@ def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch |
     whose choice ran nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
     """
     for request in call.request.attempts:
-        if found := list(_matches(call.only(request), logics)):
+        if found := list(matches_of(call.only(request), logics)):
             least = min(match.cost for match in found)
             level = [match for match in found if match.cost == least]
             return min(level, key=lambda match: (_distance(call, match, logics), not match.swapped))
@@ -66,7 +66,7 @@ def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch |
 
 def closest(call: Call, kinds: Iterable[ProblemType]) -> LayoutMatch | None:
     """The match with the fewest bytes to copy, whatever was measured; of equals one that reads the result in rows."""
-    return min(_matches(call, kinds), key=lambda match: (match.copied, not match.swapped), default=None)
+    return min(matches_of(call, kinds), key=lambda match: (match.copied, not match.swapped), default=None)
 
 
 def problem_of(call: Call, match: LayoutMatch) -> Problem:
@@ -78,7 +78,7 @@ def problem_of(call: Call, match: LayoutMatch) -> Problem:
     leading = tuple(x.leading_dimension(turned, inside) or 0 for x, turned in zip(matrices, transposes, strict=True))
     m, n, _, k = part.sizes
     natural = m, m, k if transposes[2] else m, n if transposes[3] else k
-    return _problem(match.type, _sizes(call, match), () if leading == natural else leading, call.alpha, call.beta)
+    return _problem(match.type, sizes_by(call, match), () if leading == natural else leading, call.alpha, call.beta)
 
 
 def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:
@@ -93,7 +93,8 @@ def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:
     ]
 
 
-def _matches(call: Call, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch]:
+def matches_of(call: Call, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch]:
+    """Every way in which the types compute what is asked for."""
     for kind in kinds:
         if not call.request.served_by(kind):
             continue
@@ -107,11 +108,11 @@ def _matches(call: Call, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch]:
 
 
 def _distance(call: Call, match: LayoutMatch, logics: Mapping[ProblemType, Logic]) -> float:
-    return logics[match.type].choose(_sizes(call, match)).distance
+    return logics[match.type].choose(sizes_by(call, match)).distance
 
 
-def _sizes(call: Call, match: LayoutMatch) -> tuple[int, ...]:
-    """As the problem type names them."""
+def sizes_by(call: Call, match: LayoutMatch) -> tuple[int, ...]:
+    """The call's sizes as the match's problem type names them."""
     rows, columns, batch, k = call.sizes
     m, n = (columns, rows) if match.swapped else (rows, columns)
     named = {"M": m, "N": n, "Batch": batch, "K": k}

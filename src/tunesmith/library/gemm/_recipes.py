@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
-from tunesmith.library.launch._launcher import WORKSPACE, Launcher, Ready, with_left_out
+from tunesmith.library.launch._launcher import WORKSPACE, Launcher, ReadyLaunch, with_left_out
 from tunesmith.problems.gemm import is_interleaved
-from tunesmith.records import ZEROED_HEAD, ProblemType, UserError
+from tunesmith.records import ZEROED_HEAD, ProblemType, UserError, fresh
 
 from ._batches import numpy_serves, vendors_batch, vendors_match
 from ._call import Call
 from ._halves import Halved, halved, spread_out
 from ._layouts import LayoutMatch, best_match, misfits, problem_of
 from ._request import GemmRequest
+from ._untuned import reasons_of, unserved_type, untuned_match
 
 Addresses = Sequence[int]
 """Of a call's `Arguments`, in their order; 0 for what was not given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class DirectLaunch:
     """The plan of one problem, on memory as it lies; for a batch that has no type of its own, once for each matrix.
 
     `steps` are the bytes from one matrix of a, b, c and out to the next. `reads` has, of those of a, b, c and bias that
@@ -31,7 +32,7 @@ class Direct:
     on the host there is no plan. For a batch that no type serves, `instead` is the type to tune.
     """
 
-    ready: Ready
+    ready: ReadyLaunch
     plan: RepeatedPlan | None
     swapped: bool
     launches: int
@@ -103,9 +104,11 @@ class Unfused:
 
 @dataclass(frozen=True, slots=True)
 class ByNumPy:
-    """A batch on the host that no type serves: all of the call by NumPy. `instead` is the type to tune."""
+    """A batch on the host that no type serves: all of the call by NumPy. `instead` is the type to tune, unless no
+    kernel `is_there` that computes it."""
 
     instead: ProblemType
+    is_there: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +116,26 @@ class Empty:
     """There are no terms to add up, or no sums."""
 
 
-Recipe = Direct | Copied | Unfused | ByNumPy | Halved | Empty
+Recipe = DirectLaunch | Copied | Unfused | ByNumPy | Halved | Empty
 
 ROWS_FIRST = (0, 1, 2)
 
 
 def recipe(launcher: Launcher, given: Call) -> Recipe:
-    """Compiles, allocates, waits where it must. Raises UserError where no logic serves the types, or nothing runs."""
+    """Compiles, allocates, waits where it must. Raises UserError where no logic serves the types and no policy has a
+    kernel for them, or nothing runs."""
     if 0 in given.sizes:
         return Empty()
     call, shared = _folded(given)
-    match, part, wrong = _approach(launcher, call)
+    if (approach := _approach(launcher, call)) is None:
+        if (kind := unserved_type(launcher, call)) and numpy_serves(launcher, call):
+            return ByNumPy(kind, is_there=False)
+        raise _unserved(call, launcher)
+    match, part, wrong = approach
     if set(wrong) - {shared} and call is not given:
         # Copies come for the whole batch: as one tall matrix, unless there is a type of batches.
         unfolded = _approach(launcher, given)
-        if not unfolded[0].one_by_one:
+        if unfolded and not unfolded[0].one_by_one:
             call, shared = given, ""
             match, part, wrong = unfolded
     if match.one_by_one and numpy_serves(launcher, call):
@@ -138,7 +146,8 @@ def recipe(launcher: Launcher, given: Call) -> Recipe:
         return by_vendor
     axes = {name: _unfolded(order, shared if name != shared else "") for name, order in match.axes.items()}
     if wrong:
-        why = f"{match.type.name}, the nearest type with a logic, does not take it as it lies"
+        nearest = "the nearest type with a logic" if match.type in launcher.logics else "the nearest type"
+        why = f"{match.type.name}, {nearest}, does not take it as it lies"
         return Copied({name: axes[name] for name in wrong}, shared, why)
     if call.request.bias and not _adjacent(call.extra["Bias"]):
         return Copied({"bias": ROWS_FIRST}, shared, "its elements do not follow one another")
@@ -157,20 +166,22 @@ def recipe(launcher: Launcher, given: Call) -> Recipe:
     return Copied({name: axes.get(name, ROWS_FIRST) for name in _unaligned(call)}, shared, why)
 
 
-def _approach(launcher: Launcher, call: Call) -> tuple[LayoutMatch, Call, list[str]]:
-    """The best match, what it launches for at once, and the arguments that do not fit. On a GPU no batch is interleaved
-    for the sake of a type that wants it so."""
+def _approach(launcher: Launcher, call: Call) -> tuple[LayoutMatch, Call, list[str]] | None:
+    """The best match, what it launches for at once, and the arguments that do not fit: of a type with a logic, else of
+    one that policies choose kernels for. On a GPU no batch is interleaved for the sake of a type that wants it so. None
+    where nothing computes the product."""
     logics = launcher.logics
     match = best_match(call, logics)
     if match and match.copied and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
+    match = match or untuned_match(launcher, call)
     if match is None:
-        raise _unserved(call.request, launcher)
+        return None
     part = call.first() if match.one_by_one else call
     return match, part, misfits(part.only(match.done), match.type, match.swapped)
 
 
-def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> Direct | None:
+def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> DirectLaunch | None:
     """None where an address is the reason that nothing runs."""
     problem = problem_of(part, match)
     misplaced, uneven = _misplaced(call, match.one_by_one)
@@ -185,7 +196,7 @@ def _direct(launcher: Launcher, call: Call, part: Call, match: LayoutMatch) -> D
     return _bound(launcher, call, match, ready)
 
 
-def _by_vendor(launcher: Launcher, call: Call, match: LayoutMatch) -> Direct | Copied | None:
+def _by_vendor(launcher: Launcher, call: Call, match: LayoutMatch) -> DirectLaunch | Copied | None:
     """One call of the vendor's BLAS for a batch that no type serves, where it takes it."""
     vendors = vendors_match(launcher, call, match)
     if vendors is None:
@@ -210,8 +221,8 @@ def _misplaced(call: Call, batch: bool) -> tuple[bool, bool]:
 
 
 def _bound(
-    launcher: Launcher, call: Call, match: LayoutMatch, ready: Ready, instead: ProblemType | None = None
-) -> Direct:
+    launcher: Launcher, call: Call, match: LayoutMatch, ready: ReadyLaunch, instead: ProblemType | None = None
+) -> DirectLaunch:
     """A plan for the memory of such calls."""
     matrices = (call.a, call.b, call.c or call.out, call.out)
     read = call.a, call.b, call.c, call.extra.get("Bias")
@@ -221,7 +232,7 @@ def _bound(
         extra = [call.extra[name].address if name in call.extra else 0 for name in ("Bias", "ScaleA", "ScaleB")]
         first = operands((*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, one)
         plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
-    return Direct(
+    return DirectLaunch(
         ready=ready,
         plan=plan,
         swapped=match.swapped,
@@ -275,18 +286,26 @@ def _unfused(request: GemmRequest, match: LayoutMatch) -> Unfused:
     return Unfused(done, left, request.type_like(match.type, batched=match.one_by_one))
 
 
-def _unserved(request: GemmRequest, launcher: Launcher) -> UserError:
-    """No logic has a type for as much as the product: the one that has cannot be used, or there is none."""
+def _unserved(call: Call, launcher: Launcher) -> UserError:
+    """No logic has a type for as much as the product, since the one that has cannot be used, or there is none; and no
+    kernel can be chosen without."""
+    request, kind = call.request, unserved_type(launcher, call)
+    if launcher.absent and not kind:
+        return fresh(launcher.absent)
     for attempt in request.attempts:
-        for kind, why in launcher.sunk.items():
-            if attempt.served_by(kind):
-                return why
+        for sunk, why in launcher.sunk.items():
+            if attempt.served_by(sunk):
+                return fresh(why)
     what = request.operands
     if request.dest != request.data:
         what += f" operands and a {request.result} result"
     known = ", ".join(kind.name for kind in launcher.logics)
-    message = with_left_out(f"no logic serves {what}; there are {known}", launcher.left_out)
-    return UserError("matmul", message, "tune a GEMM of that type")
+    there = f"; there are {known}" if known else ""
+    message = with_left_out(f"no logic serves {what}{there}", launcher.left_out)
+    if kind:
+        message += f"; without a logic nothing computes {kind.name} on {launcher.device.target.name}"
+        message += f" ({reasons_of(launcher, kind)})"
+    return UserError("matmul", message, "give another data type" if kind else "tune a GEMM of that type")
 
 
 def _adjacent(bias: View) -> bool:

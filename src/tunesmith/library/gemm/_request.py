@@ -65,15 +65,35 @@ class GemmRequest:
         """The type that would compute all of it in the layout of another one, of whole batches if that does or
         `batched`."""
         fields = kind.fields
-        return gemm_type(
-            self.data,
-            dest=self.dest,
+        return self.type_of(
+            fields.flag("TransposeA"),
+            fields.flag("TransposeB"),
             tf32=self.tf32,
-            transpose_a=fields.flag("TransposeA"),
-            transpose_b=fields.flag("TransposeB"),
             batched=batched or fields.flag("Batched"),
             use_beta=self.beta or fields.flag("UseBeta"),
             interleaved=is_interleaved(kind),
+        )
+
+    def type_of(
+        self,
+        transpose_a: bool,
+        transpose_b: bool,
+        *,
+        tf32: bool,
+        batched: bool,
+        use_beta: bool | None = None,
+        interleaved: bool = False,
+    ) -> ProblemType:
+        """The type that computes all of it, in this layout; `use_beta` is as asked for unless it is given."""
+        return gemm_type(
+            self.data,
+            dest=self.dest,
+            tf32=tf32,
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
+            batched=batched,
+            use_beta=self.beta if use_beta is None else use_beta,
+            interleaved=interleaved,
             bias=self.bias,
             activation=self.activation,
             scaled=self.scaled,

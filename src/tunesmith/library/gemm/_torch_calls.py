@@ -9,8 +9,8 @@ from tunesmith.library.arrays._streams import current_handle, not_ready
 from tunesmith.library.arrays._view import ALIGNMENT, selector
 
 from ._call import Arguments, Scalars, checked
-from ._calls import Calls, Known
-from ._recipes import Addresses, Direct
+from ._calls import Calls, KnownLayout
+from ._recipes import Addresses, DirectLaunch
 
 
 class TorchCalls(Calls):
@@ -37,7 +37,7 @@ class TorchCalls(Calls):
             check_tensors(torch, given._asdict())
             raise
 
-    def _launch(self, torch: Any, known: Known, recipe: Direct, given: Arguments, at: Addresses) -> Any:
+    def _launch(self, torch: Any, known: KnownLayout, recipe: DirectLaunch, given: Arguments, at: Addresses) -> Any:
         out, written = given.out, at[-1]
         if out is None:
             out = torch.empty_like(known.like, memory_format=torch.contiguous_format)
@@ -55,7 +55,7 @@ class TorchCalls(Calls):
             self._launched(launched)
         return out
 
-    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> Known:
+    def _learn(self, torch: Any, key: Any, given: Arguments, scalars: Scalars) -> KnownLayout:
         check_tensors(torch, given._asdict())
         if torch.cuda.is_current_stream_capturing():
             raise not_ready()

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.devices import Buffer, Device, Prepared
-from tunesmith.devices.cuda import CudaDevice, Memory
-from tunesmith.kernels import KERNELS
+from tunesmith.devices.cuda import CudaDevice, CudaMemory
+from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT
 from tunesmith.logic import Choice, Logic, Rule
@@ -29,15 +29,13 @@ from tunesmith.records import (
     UserError,
 )
 
+from ._heuristic import heuristic_choices, heuristic_refusals
 from ._memory import Pool, Workspaces, lent
-from ._programs import Compiled, Programs
+from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
 
 REMEMBERED = 1024
 """Problems whose plans are kept."""
-
-VENDOR = "VendorBlas"
-"""The family that calls the vendor's BLAS, which serves also where no logic names it."""
 
 WORKSPACE = ""
 """By which name a plan's memory has its workspace."""
@@ -55,18 +53,19 @@ class Launched:
 
 
 @dataclass(slots=True)
-class Ready:
+class ReadyLaunch:
     """A problem's choice with its plan; `prepared` is bound to the pool of that `generation`."""
 
     launched: Launched
-    compiled: Compiled
+    compiled: CompiledPrograms
     prepared: Prepared | None = None
     generation: int = -1
 
 
 class Launcher:
     """One device with the logics, programs, plans and memory that were needed on it so far. Not for several threads at
-    once. `sunk` says why logic of other problem types does not serve here, `left_out` why files could not be used."""
+    once. `sunk` says why logic of other problem types does not serve here, `left_out` why files could not be used,
+    `absent` why no logic serves here at all."""
 
     def __init__(
         self,
@@ -74,16 +73,17 @@ class Launcher:
         logics: Mapping[ProblemType, tuple[Path, Logic]],
         sunk: Mapping[ProblemType, UserError],
         left_out: Sequence[UserError] = (),
+        absent: UserError | None = None,
     ) -> None:
-        self.device, self.sunk, self.left_out = device, sunk, left_out
+        self.device, self.sunk, self.left_out, self.absent = device, sunk, left_out, absent
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self.warned: set[str] = set()
         """Sentences that were said: what no logic is for."""
         self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
         self._pool, self._programs = Pool(device), Programs()
-        self._compiled: dict[Solution, Compiled | Rejection] = {}
+        self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
         self._legal: dict[Solution, Rejection | None] = {}
-        self._ready: dict[tuple[Problem, bool], Ready] = {}
+        self._ready: dict[tuple[Problem, bool], ReadyLaunch] = {}
 
     @property
     def gpu(self) -> CudaDevice:
@@ -97,7 +97,7 @@ class Launcher:
         return Workspaces(self.gpu)
 
     @cached_property
-    def one(self) -> Memory:
+    def one(self) -> CudaMemory:
         """1.0 on a GPU, a float32: the scale of an operand that has none."""
         memory = self.gpu.allocate(4)
         self.gpu.write(memory, np.ones(1, np.float32).view(np.uint8))
@@ -108,15 +108,17 @@ class Launcher:
         return self.device.on(None) if isinstance(self.device, CudaDevice) else nullcontext()
 
     def choices(self, problem: Problem) -> Iterator[Choice]:
-        """The logic's candidates without those that are known not to run this problem here."""
+        """The logic's candidates, or without a logic a policy's, but for those that are known not to run this problem
+        here."""
         return (choice for choice, solution in self._candidates(problem) if not self._refusal(solution, problem))
 
     def refusals(self, problem: Problem) -> dict[str, Rejection]:
-        """Why solutions, by name, are known not to run this problem here."""
+        """Why solutions, by name, are known not to run this problem here; without a logic, why families have none."""
         every = ((choice.name, self._refusal(solution, problem)) for choice, solution in self._candidates(problem))
-        return {name: refusal for name, refusal in every if refusal}
+        without = {} if problem.type in self.logics else heuristic_refusals(problem, self.device.target)
+        return without | {name: refusal for name, refusal in every if refusal}
 
-    def ready(self, problem: Problem, aligned: bool = True) -> Ready:
+    def ready(self, problem: Problem, aligned: bool = True) -> ReadyLaunch:
         """The first choice that compiles, with its plan; where operands are not `aligned` to ALIGNMENT bytes, the first
         that needs no such thing. Raises UserError when nothing runs."""
         ready = self._ready.get((problem, aligned))
@@ -126,7 +128,7 @@ class Launcher:
             ready = self._ready[problem, aligned] = self._first(problem, aligned)
         return ready
 
-    def by_vendor(self, problem: Problem, changes: Mapping[str, int], aligned: bool) -> Ready | None:
+    def by_vendor(self, problem: Problem, changes: Mapping[str, int], aligned: bool) -> ReadyLaunch | None:
         """The vendor's BLAS for a problem of any type, its calls with these other parameters. None where it does not
         compute it, is not installed, or needs operands that are `aligned`."""
         kernel, target = KERNELS[VENDOR], self.device.target
@@ -142,10 +144,10 @@ class Launcher:
         plan = replace(plan, steps=tuple(map(changed, plan.steps)))
         if not aligned and _asks_for_alignment(plan):
             return None
-        return Ready(Launched(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution), compiled)
+        return ReadyLaunch(Launched(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution), compiled)
 
     def run(
-        self, ready: Ready, arrays: Mapping[str, Array], roles: Mapping[str, str], stand_ins: Mapping[str, str]
+        self, ready: ReadyLaunch, arrays: Mapping[str, Array], roles: Mapping[str, str], stand_ins: Mapping[str, str]
     ) -> None:
         """Carry a plan out on the host's arrays, by operands' names, and wait. Raises LaunchError.
 
@@ -170,7 +172,7 @@ class Launcher:
             if "one" in vars(self):
                 self.device.release(self.one)
 
-    def _prepared(self, ready: Ready, buffers: Mapping[str, Buffer], stand_ins: Mapping[str, str]) -> Prepared:
+    def _prepared(self, ready: ReadyLaunch, buffers: Mapping[str, Buffer], stand_ins: Mapping[str, str]) -> Prepared:
         plan = ready.launched.plan
         workspace = self._pool.at_least(WORKSPACE, plan.workspace_bytes) if plan.workspace_bytes else None
         reusable = all(buffer is self._pool.get(name) for name, buffer in buffers.items())
@@ -182,29 +184,36 @@ class Launcher:
             ready.prepared, ready.generation = prepared, self._pool.generation
         return prepared
 
-    def _first(self, problem: Problem, aligned: bool) -> Ready:
-        why: list[str] = []
+    def _first(self, problem: Problem, aligned: bool) -> ReadyLaunch:
+        why: dict[str, Rejection] = {}
         for choice, solution in self._candidates(problem):
             refusal = self._refusal(solution, problem)
             compiled = refusal or self._compile(solution)
             if isinstance(compiled, Rejection):
-                why.append(f"{choice.name}: {compiled}")
+                why[choice.name] = compiled
                 continue
             kernel = KERNELS[solution.kernel]
             plan = kernel.plan(solution.configuration, problem, self.device.target, compiled.facts)
             if not aligned and (compiled.aligned or _asks_for_alignment(plan)):
-                why.append(f"{choice.name}: alignment ({ALIGNMENT} bytes, of every operand's address)")
+                why[choice.name] = Rejection("alignment", f"{ALIGNMENT} bytes, of every operand's address")
                 continue
-            return Ready(Launched(choice, problem, plan, solution), compiled)
+            return ReadyLaunch(Launched(choice, problem, plan, solution), compiled)
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in (self.refusals(problem) | why).items())
         raise UserError(
             problem.type.name,
-            f"no solution runs {problem} on {self.device.target.name} ({'; '.join(why)})",
+            f"no solution runs {problem} on {self.device.target.name} ({reasons})",
             "tune for such sizes, or on this device",
         )
 
     def _candidates(self, problem: Problem) -> Iterator[tuple[Choice, Solution]]:
-        """The logic's, with what each may be launched as."""
-        for choice in self.logics[problem.type].candidates(problem.sizes, problem.leading):
+        """The logic's, or without a logic a policy's, with what each may be launched as."""
+        logic = self.logics.get(problem.type)
+        candidates = (
+            logic.candidates(problem.sizes, problem.leading)
+            if logic
+            else heuristic_choices(problem, self.device.target)
+        )
+        for choice in candidates:
             yield from ((choice, solution) for solution in self._stream_k.solutions(choice, problem))
 
     def _refusal(self, solution: Solution, problem: Problem) -> Rejection | None:
@@ -216,7 +225,7 @@ class Launcher:
         known = compiled if isinstance(compiled, Rejection) else self._legal[solution]
         return known or next(kernel.rejections_for(config, problem, target), None)
 
-    def _compile(self, solution: Solution) -> Compiled | Rejection:
+    def _compile(self, solution: Solution) -> CompiledPrograms | Rejection:
         if solution not in self._compiled:
             kernel, config = KERNELS[solution.kernel], solution.configuration
             self._compiled[solution] = self._programs.compiled(self.device, kernel, config, solution.type)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tunesmith.devices import Buffer, Device
-from tunesmith.devices.cuda import CudaDevice, Memory
+from tunesmith.devices.cuda import CudaDevice, CudaMemory
 from tunesmith.library.arrays._libraries import Array, spread, storage_of
 from tunesmith.library.arrays._streams import not_ready
 from tunesmith.records import ZEROED_HEAD, Plan
@@ -91,7 +91,7 @@ class Workspaces:
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
-        self._held: dict[int, Memory] = {}
+        self._held: dict[int, CudaMemory] = {}
 
     def of(self, stream: int, plan: Plan) -> int:
         """The address of a plan's workspace for work on that stream; 0 for none. Raises UserError where one would have
@@ -109,7 +109,7 @@ class Workspaces:
         self._device.release(*self._held.values())
         self._held.clear()
 
-    def _grown(self, stream: int, size: int) -> Memory:
+    def _grown(self, stream: int, size: int) -> CudaMemory:
         with self._device.on(stream):
             if self._device.capturing():
                 raise not_ready()

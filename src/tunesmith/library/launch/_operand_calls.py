@@ -27,14 +27,14 @@ from tunesmith.library.doors import door_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, ProblemType
 
-from ._launcher import WORKSPACE, Launcher, Ready
+from ._launcher import WORKSPACE, Launcher, ReadyLaunch
 from ._remembered import RememberedCalls
 
 Views = Mapping[str, View]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LaunchRequest:
     """What a caller asks for: a problem type, arrays by the names of operands, sizes that no array tells, scalars."""
 
     type: ProblemType
@@ -45,7 +45,7 @@ class Request:
     @staticmethod
     def of(
         kind: ProblemType, named: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, Any]
-    ) -> Request:
+    ) -> LaunchRequest:
         """`named` may hold scalars, too; what is None was not given. Raises TypeError for an unknown scalar."""
         given = {name: x for name, x in named.items() if x is not None}
         defaults = OPERATIONS[kind.operation].scalars_of(kind.fields, str)
@@ -55,15 +55,15 @@ class Request:
             raise TypeError(f"{kind.name} has no scalar {unknown[0]!r}{there}")
         arrays = {name: x for name, x in given.items() if name not in defaults}
         like = {name: type(defaults[name])(value) for name, value in numbers.items()}
-        return Request(kind, arrays, sizes, defaults | like)
+        return LaunchRequest(kind, arrays, sizes, defaults | like)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownOperands:
     """What a layout comes to: the problem's operands by name, and its launch; on a GPU ready for any memory."""
 
     operands: Mapping[str, Operand]
-    ready: Ready
+    ready: ReadyLaunch
     stand_ins: Mapping[str, str]
     plan: RepeatedPlan | None
 
@@ -80,10 +80,10 @@ class Known:
         }
 
 
-class OperandCalls(RememberedCalls[Known]):
+class OperandCalls(RememberedCalls[KnownOperands]):
     """Launches by layout."""
 
-    def launch(self, asked: Request, stream: Any) -> Any:
+    def launch(self, asked: LaunchRequest, stream: Any) -> Any:
         """The outputs: one, or several by name. See `Library.launch`."""
         beside = next(iter(asked.arrays), "the output")
         first: Any = asked.arrays.get(beside)
@@ -99,7 +99,7 @@ class OperandCalls(RememberedCalls[Known]):
         found = {name: asked.arrays[name] if name in asked.arrays else made[name] for name in known.outputs}
         return next(iter(found.values())) if len(found) == 1 else found
 
-    def _on_host(self, torch: Any, asked: Request, beside: str) -> tuple[Known, Mapping[str, Any]]:
+    def _on_host(self, torch: Any, asked: LaunchRequest, beside: str) -> tuple[KnownOperands, Mapping[str, Any]]:
         arrays = {name: host_array(x, name, beside) for name, x in asked.arrays.items()}
         launcher = self._launcher_of("")
         known = self._prepared(launcher, asked, {name: view_of_numpy(x) for name, x in arrays.items()})
@@ -109,8 +109,8 @@ class OperandCalls(RememberedCalls[Known]):
         return known, made if torch is None else {name: as_tensor(torch, x) for name, x in made.items()}
 
     def _on_gpu(
-        self, arrays: TorchArrays | None, asked: Request, beside: str, stream: Any
-    ) -> tuple[Known, Mapping[str, Any]]:
+        self, arrays: TorchArrays | None, asked: LaunchRequest, beside: str, stream: Any
+    ) -> tuple[KnownOperands, Mapping[str, Any]]:
         """Torch's tensors, which make more of their kind, or without `arrays` those of any other library."""
         given = asked.arrays
         if arrays:
@@ -143,7 +143,9 @@ class OperandCalls(RememberedCalls[Known]):
             known.plan.enqueue(handle, {**at, WORKSPACE: workspace}, plan.zeroed <= ZEROED_HEAD)
         return known, made
 
-    def _prepared(self, launcher: Launcher, asked: Request, views: Views, capturing: bool = False) -> Known:
+    def _prepared(
+        self, launcher: Launcher, asked: LaunchRequest, views: Views, capturing: bool = False
+    ) -> KnownOperands:
         """The launch for a layout. Overlaps depend on addresses, and are looked for at every call."""
         layouts = ((name, x.layout) for name, x in views.items())
         key = asked.type, launcher.device, asked.scalars, tuple(asked.sizes.items()), *layouts
@@ -155,7 +157,7 @@ class OperandCalls(RememberedCalls[Known]):
         _check_overlaps(known, views)
         return known
 
-    def _learn(self, launcher: Launcher, asked: Request, views: Views) -> Known:
+    def _learn(self, launcher: Launcher, asked: LaunchRequest, views: Views) -> KnownOperands:
         if why := launcher.sunk.get(asked.type):
             raise why
         operation = OPERATIONS[asked.type.operation]
@@ -174,14 +176,14 @@ class OperandCalls(RememberedCalls[Known]):
                 raise TypeError(f"{name} is missing: {problem.type.name} reads it ({operand.dtype}, {shape})")
         stand_ins = dict.fromkeys(unread, next(name for name, operand in operands.items() if operand.role != "in"))
         if all(view.on_host for view in views.values()):
-            return Known(operands, launcher.ready(problem), stand_ins, None)
+            return KnownOperands(operands, launcher.ready(problem), stand_ins, None)
         with launcher.at_home():
             ready = launcher.ready(problem, aligned=not any(view.address % ALIGNMENT for view in views.values()))
             first = {WORKSPACE: NOT_YET} | {
                 name: views[name].address if name in views else NOT_YET for name in operands
             }
             plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
-        return Known(operands, ready, stand_ins, plan)
+        return KnownOperands(operands, ready, stand_ins, plan)
 
 
 def _check(operand: Operand, view: View, problem: Problem) -> None:
@@ -204,7 +206,7 @@ def _check(operand: Operand, view: View, problem: Problem) -> None:
         raise ValueError(f"{name} shares memory with itself: give an array whose elements lie apart")
 
 
-def _check_overlaps(known: Known, views: Views) -> None:
+def _check_overlaps(known: KnownOperands, views: Views) -> None:
     for (name, view), (other, beside) in combinations(views.items(), 2):
         roles = {known.operands[name].role, known.operands[other].role}
         if roles != {"in"} and view.overlaps(beside):

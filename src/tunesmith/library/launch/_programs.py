@@ -16,7 +16,7 @@ from ._locks import call_lock
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledPrograms:
     """A configuration's programs, one for each module, and what the compiler said of them. `aligned` says that they
     read memory in pieces of `ALIGNMENT` bytes."""
 
@@ -35,7 +35,7 @@ class Programs:
 
     def compiled(
         self, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType
-    ) -> Compiled | Rejection:
+    ) -> CompiledPrograms | Rejection:
         """The programs of a configuration that has no `rejections`, or why they are none."""
         modules = kernel.modules(config, kind)
         try:
@@ -44,7 +44,7 @@ class Programs:
             return Rejection(error.reason, error.log)
         facts = tuple(fact for _, binary in loaded for fact in binary.facts)
         useless = next(kernel.rejections_compiled(config, facts, device.target), None)
-        return useless or Compiled(tuple(program for program, _ in loaded), facts, any(map(_promised, modules)))
+        return useless or CompiledPrograms(tuple(program for program, _ in loaded), facts, any(map(_promised, modules)))
 
     def keep_new(self, device: Device) -> None:
         """Put on disk what was loaded since the last time, for other processes: called when a launch is over."""

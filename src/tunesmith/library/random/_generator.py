@@ -18,7 +18,7 @@ from tunesmith.records import LaunchShape, UserError
 from ._buffers import Buffer, buffer_of, value_type_of
 from ._devices import device_for
 from ._position import Position
-from ._runner import GeneratorLaunch, Request, Runner
+from ._runner import FillRequest, GeneratorLaunch, Runner
 from ._settings import OFFSETS, PLACE, Settings, Shapes, natural
 
 Filled = TypeVar("Filled")
@@ -37,7 +37,7 @@ class Generator:
     arrays the first usable. A device named is opened once for all generators of the process. Calls from several threads
     come one after the other. Raises UserError for what does not go together.
 
-    A call uses whole vectors: IN words that make OUT values (`tunesmith.problems.random.WIDTHS`). What is left of a
+    A call uses whole vectors: IN words that make OUT values (`tunesmith.problems.random.width_of`). What is left of a
     call's last vector is dropped, so that two calls give what one of both lengths gives if the first one's length is a
     multiple of OUT. Generators of engines deal vectors in turns, one from each engine; a call that needs another number
     of words a vector than the last one begins with a new turn.
@@ -192,7 +192,7 @@ class Generator:
 
     def _fill(self, out: Filled, stream: Any, distribution: str, **parameters: float) -> Filled:
         buffer = buffer_of(out)
-        request = Request(distribution, value_type_of(distribution, buffer.dtype), **parameters)
+        request = FillRequest(distribution, value_type_of(distribution, buffer.dtype), **parameters)
         asked = stream_of(stream)
         if buffer.array is not None and asked:
             raise ValueError("out lies on the host; a stream goes with a buffer on a GPU")

@@ -16,7 +16,7 @@ from tunesmith.kernels.random import COUNT, changed, groups, start_argument
 from tunesmith.library.arrays._streams import Stream
 from tunesmith.library.launch._memory import Pool, lent
 from tunesmith.library.launch._programs import Programs
-from tunesmith.problems.random import Kind, RandomFill, random_type, scalars_for
+from tunesmith.problems.random import GeneratorKind, RandomFill, random_type, scalars_for
 from tunesmith.records import Configuration, Launch, LaunchShape, Plan, Problem, Rejection, Step, Write
 
 from ._buffers import Buffer
@@ -43,7 +43,7 @@ REPLAYED = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class FillRequest:
     """What a buffer is filled with."""
 
     distribution: str
@@ -71,7 +71,7 @@ class _Planned:
     `shape` is the launch's when there is work for all of it; `repeated` is the launch made ready on a GPU.
     """
 
-    request: Request
+    request: FillRequest
     problem: Problem
     config: Configuration
     programs: tuple[Program, ...]
@@ -94,17 +94,17 @@ class Runner:
         self._kernel, self._programs = family_on(device.target), programs_of(device)
         self.shape = shapes.own(device.target.architecture)
         self._engines = self.shape.threads if settings.engines_depend else 1
-        self._plans: dict[Request, _Planned] = {}
+        self._plans: dict[FillRequest, _Planned] = {}
         self._pool = Pool(device)
         self._written: dict[int, str] = {}
         self._seeded = False
-        self._last: Request | None = None
+        self._last: FillRequest | None = None
         self._used_on: Stream | None = None
         self.close = weakref.finalize(self, _give_back, device, self._programs, self._pool)
         self.close.atexit = False
 
     def fill(
-        self, request: Request, position: Position, buffer: Buffer, stream: Stream | None
+        self, request: FillRequest, position: Position, buffer: Buffer, stream: Stream | None
     ) -> tuple[Position, GeneratorLaunch]:
         """Fill the buffer from `position` on: on a stream of the caller's, where nothing waits, or for None on our own.
 
@@ -134,7 +134,7 @@ class Runner:
         """Say that the next call does not go on where the last one ended."""
         self._seeded = False
 
-    def _planned(self, request: Request) -> _Planned:
+    def _planned(self, request: FillRequest) -> _Planned:
         planned = self._plans.get(request)
         if planned is None:
             if len(self._plans) >= REMEMBERED:
@@ -142,7 +142,7 @@ class Runner:
             planned = self._plans[request] = self._plan(request)
         return planned
 
-    def _plan(self, request: Request) -> _Planned:
+    def _plan(self, request: FillRequest) -> _Planned:
         settings, target = self._settings, self.device.target
         distribution, value_type = request.distribution, request.value_type
         kind = random_type(settings.generator.name, distribution, value_type, dynamic=settings.dynamic)
@@ -160,7 +160,7 @@ class Runner:
         tables = tuple(step for step in plan.setup if isinstance(step, Write))
         (launch,) = (step for step in plan.steps if isinstance(step, Launch))
         fill = RandomFill.of(problem)
-        words = 1 if settings.generator.kind is Kind.QUASI else fill.width.words
+        words = 1 if settings.generator.kind is GeneratorKind.QUASI else fill.width.words
         return _Planned(
             request, problem, config, compiled.programs, plan.workspace_bytes, tables, launch, shape, words,
             fill.width.values, np.dtype(fill.dtype).itemsize,
@@ -227,11 +227,11 @@ class Runner:
         if not skips:
             most = max(1, REPLAYED // (4 * self._engines)) * self._engines
             for done in range(0, begin.offset, most):
-                self._discard(Request("uniform", "unsigned_int"), Position(0), min(most, begin.offset - done))
+                self._discard(FillRequest("uniform", "unsigned_int"), Position(0), min(most, begin.offset - done))
         if begin.vectors:
             self._discard(planned.request, Position(begin.offset), begin.vectors)
 
-    def _discard(self, request: Request, begin: Position, vectors: int) -> None:
+    def _discard(self, request: FillRequest, begin: Position, vectors: int) -> None:
         """Have engines give vectors that nobody wants: less than a turn, or any number of single words."""
         planned = self._planned(request)
         scratch = self._pool.at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))

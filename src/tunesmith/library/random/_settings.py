@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic.random_table import RandomTable, read_table
-from tunesmith.problems.random import GENERATORS, Generator, Kind
+from tunesmith.problems.random import GENERATORS, GeneratorKind, GeneratorSpec
 from tunesmith.records import LaunchShape, UserError
 
 ORDERINGS = {
-    Kind.COUNTER: ("default", "legacy", "dynamic"),
-    Kind.ENGINE: ("default", "legacy", "dynamic"),
-    Kind.QUASI: ("default", "quasi"),
+    GeneratorKind.COUNTER: ("default", "legacy", "dynamic"),
+    GeneratorKind.ENGINE: ("default", "legacy", "dynamic"),
+    GeneratorKind.QUASI: ("default", "quasi"),
 }
 """The orderings by kind of generator, what is taken where none is named first."""
 
@@ -28,7 +28,7 @@ PLACE = "tunesmith.random.Generator"
 class Settings:
     """All that the sequence depends on, but for the number of engines of a dynamic ordering."""
 
-    generator: Generator
+    generator: GeneratorSpec
     seed: int
     ordering: str
     dimensions: int
@@ -41,12 +41,12 @@ class Settings:
         orderings = ORDERINGS[generator.kind]
         if ordering not in orderings:
             raise UserError(PLACE, f"{name} has no ordering {ordering!r}", f"take one of {', '.join(orderings)}")
-        if dimensions != 1 and generator.kind is not Kind.QUASI:
+        if dimensions != 1 and generator.kind is not GeneratorKind.QUASI:
             raise UserError(PLACE, f"{name} has no dimensions", "leave dimensions out, or take a Sobol generator")
         return Settings(
             generator,
             natural("seed", seed, SEEDS),
-            "quasi" if generator.kind is Kind.QUASI else ordering,
+            "quasi" if generator.kind is GeneratorKind.QUASI else ordering,
             natural("dimensions", dimensions, least=1),
         )
 
@@ -57,7 +57,7 @@ class Settings:
     @property
     def engines_depend(self) -> bool:
         """Whether the sequence depends on how many work-items the generator is launched with."""
-        return self.generator.kind is Kind.ENGINE
+        return self.generator.kind is GeneratorKind.ENGINE
 
 
 @dataclass(frozen=True, slots=True)

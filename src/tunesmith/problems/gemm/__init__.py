@@ -3,6 +3,7 @@
 from tunesmith.problems._base import strided
 
 from ._fields import ACTIVATIONS, DATA_TYPES
+from ._names import gemm_type_named
 from ._type import Gemm, dest_of, gemm_type, is_interleaved
 from .operation import FIELDS, SCALES, GemmOperation
 
@@ -15,6 +16,7 @@ __all__ = [
     "GemmOperation",
     "dest_of",
     "gemm_type",
+    "gemm_type_named",
     "is_interleaved",
     "strided",
 ]

@@ -47,16 +47,22 @@ def storage_order(operand: Operand) -> list[int]:
 def _drawn(shape: tuple[int, ...], operand: Operand, gemm: Gemm, random: np.random.Generator) -> Numbers:
     if operand.name.startswith("Scale"):
         return random.uniform(*SCALE_RANGE, shape)
-    if operand.dtype in ("int8", "int32"):
-        return random.integers(64, 128, shape, dtype=np.int8) * _signs(random, shape)
-    if operand.dtype.startswith("float8"):
-        return (0.5 + 0.5 * random.integers(0, 2, shape, dtype=np.int8)) * _signs(random, shape)
-    numbers = _no_zeros(random, shape, operand.dtype)
+    numbers = factors(random, shape, operand.dtype)
     if gemm.tf32 and operand.name in "AB":
         return (numbers.view(np.uint32) & np.uint32(_TF32_KEEPS)).view(np.float32)
-    if operand.name in ("C", "Bias"):
+    if operand.name in ("C", "Bias") and not operand.dtype.startswith(("int", "float8")):
         numbers *= math.sqrt(max(gemm.k, 1))
     return numbers
+
+
+def factors(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Numbers:
+    """Numbers to multiply, with random signs: magnitudes in [0.5, 1), but 1/2 or 1 for a float8 and 64 to 127 for an
+    integer (`random_numbers` says why). They are not yet of type `dtype`."""
+    if dtype in ("int8", "int32"):
+        return random.integers(64, 128, shape, dtype=np.int8) * _signs(random, shape)
+    if dtype.startswith("float8"):
+        return (0.5 + 0.5 * random.integers(0, 2, shape, dtype=np.int8)) * _signs(random, shape)
+    return _no_zeros(random, shape, dtype)
 
 
 def _no_zeros(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Numbers:

@@ -1,6 +1,6 @@
 """Random numbers: generators, distributions, the operation that fills a buffer, and its reference."""
 
-from .generators import DTYPES, GENERATORS, WIDTHS, Generator, Kind, Width
+from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .operation import RandomFill, RandomOperation, random_type, scalars_for
 from .poisson import poisson_table
 
@@ -8,12 +8,13 @@ __all__ = [
     "DTYPES",
     "GENERATORS",
     "WIDTHS",
-    "Generator",
-    "Kind",
+    "FillWidth",
+    "GeneratorKind",
+    "GeneratorSpec",
     "RandomFill",
     "RandomOperation",
-    "Width",
     "poisson_table",
     "random_type",
     "scalars_for",
+    "width_of",
 ]

@@ -86,7 +86,7 @@ def _uniform(value_type: str, words: Words) -> NDArray[np.generic]:
         case "float":
             return _unit_float(words)
         case "double":
-            return _unit_double(_joined(words))[:, None]
+            return _unit_double(words)[:, None]
         case _:
             return _unit_half(np.ascontiguousarray(words).view(np.uint16))
 
@@ -102,7 +102,7 @@ def _quasi_uniform(value_type: str, words: Points, top: Words) -> NDArray[np.gen
         case "float":
             return _unit_float(top)
         case "double":
-            return _unit_double(words.astype(np.uint64)) if is_long else (top + 1.0) * 2.0**-32
+            return _unit_of_64(words.astype(np.uint64)) if is_long else _unit_double(top)[:, None]
         case _:
             return _unit_half(top >> np.uint32(16))
 
@@ -121,7 +121,14 @@ def _unit_float(words: Words) -> Reals:
     return (words.astype(np.float32) * scale + scale).astype(np.float64)
 
 
-def _unit_double(words: NDArray[np.uint64]) -> Reals:
+def _unit_double(words: Words) -> Reals:
+    """Of 32 bits or of 53, from as many words as there are."""
+    if words.shape[1] == 1:
+        return np.asarray((words[:, 0] + 1.0) * 2.0**-32)
+    return _unit_of_64(_joined(words))
+
+
+def _unit_of_64(words: NDArray[np.uint64]) -> Reals:
     return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53)
 
 
@@ -133,11 +140,17 @@ def _box_muller(value_type: str, words: Words) -> Reals:
         case "float":
             u, turns = _unit_float(words[:, :1]), np.asarray(words[:, 1:] * 2.0**-32, np.float64)
         case _:
-            u = _unit_double(_joined(words))[:, None]
-            turns = (_joined(words[:, 2:]) >> np.uint64(11)).astype(np.float64)[:, None] * 2.0**-53
+            half = words.shape[1] // 2
+            u, turns = _unit_double(words[:, :half])[:, None], _turns(words[:, half:])[:, None]
     radius = np.sqrt(-2 * np.log(u))
     sine, cosine = _sine_cosine(turns)
     return np.concatenate([radius * sine, radius * cosine], axis=1)
+
+
+def _turns(words: Words) -> Reals:
+    if words.shape[1] == 1:
+        return np.asarray(words[:, 0] * 2.0**-32)
+    return np.asarray((_joined(words) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def _sine_cosine(turns: Reals) -> tuple[Reals, Reals]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class GeneratorKind(StrEnum):
     """How a generator's numbers depend on who computes them."""
 
     COUNTER = "counter"
@@ -18,19 +18,20 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Generator:
+class GeneratorSpec:
     """`default_block` work-items in each of `default_grid` work-groups are what nobody tuned, as in rocRAND.
 
     `block_multiple` (of work-items), `most_engines`, `power_of_two`, `block` restrict the launch shape of an engine
     kind; generators with `skips` can leave out the beginning of their sequence. `word_bits` is the length of a quasi
-    generator's points.
+    generator's points, `double_words` how many words a double is made of.
     """
 
     name: str
-    kind: Kind
+    kind: GeneratorKind
     default_block: int
     default_grid: int
     word_bits: int = 32
+    double_words: int = 2
     skips: bool = True
     block_multiple: int = 1
     most_engines: int | None = None
@@ -47,26 +48,37 @@ MOST_SUBSEQUENCES = 1 << 24
 
 
 _ALL = (
-    Generator("lfsr113", Kind.ENGINE, 256, 512, power_of_two=True, most_engines=MOST_SUBSEQUENCES),
-    Generator("mrg31k3p", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
-    Generator("mrg32k3a", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
-    Generator("mt19937", Kind.ENGINE, 256, 256, skips=False, block_multiple=8, most_engines=8 * 65536),
-    Generator("mtgp32", Kind.ENGINE, 256, 512, skips=False, block_multiple=256, most_engines=256 * 512, block=256),
-    Generator("philox4_32_10", Kind.COUNTER, 256, 1024),
-    Generator("threefry2_32_20", Kind.COUNTER, 256, 1024),
-    Generator("threefry2_64_20", Kind.COUNTER, 256, 1024),
-    Generator("threefry4_32_20", Kind.COUNTER, 256, 1024),
-    Generator("threefry4_64_20", Kind.COUNTER, 256, 1024),
-    Generator("xorwow", Kind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
-    Generator("sobol32", Kind.QUASI, 256, 4096),
-    Generator("sobol64", Kind.QUASI, 256, 4096, word_bits=64),
-    Generator("scrambled_sobol32", Kind.QUASI, 256, 4096),
-    Generator("scrambled_sobol64", Kind.QUASI, 256, 4096, word_bits=64),
+    GeneratorSpec("lfsr113", GeneratorKind.ENGINE, 256, 512, power_of_two=True, most_engines=MOST_SUBSEQUENCES),
+    GeneratorSpec("mrg31k3p", GeneratorKind.ENGINE, 256, 512, double_words=1, most_engines=MOST_SUBSEQUENCES),
+    GeneratorSpec("mrg32k3a", GeneratorKind.ENGINE, 256, 512, double_words=1, most_engines=MOST_SUBSEQUENCES),
+    GeneratorSpec("mt19937", GeneratorKind.ENGINE, 256, 256, skips=False, block_multiple=8, most_engines=8 * 65536),
+    GeneratorSpec(
+        "mtgp32",
+        GeneratorKind.ENGINE,
+        256,
+        512,
+        double_words=1,
+        skips=False,
+        block_multiple=256,
+        most_engines=256 * 512,
+        block=256,
+    ),
+    GeneratorSpec("philox4_32_10", GeneratorKind.COUNTER, 256, 1024),
+    GeneratorSpec("threefry2_32_20", GeneratorKind.COUNTER, 256, 1024),
+    GeneratorSpec("threefry2_64_20", GeneratorKind.COUNTER, 256, 1024),
+    GeneratorSpec("threefry4_32_20", GeneratorKind.COUNTER, 256, 1024),
+    GeneratorSpec("threefry4_64_20", GeneratorKind.COUNTER, 256, 1024),
+    GeneratorSpec("xorwow", GeneratorKind.ENGINE, 256, 512, most_engines=MOST_SUBSEQUENCES),
+    GeneratorSpec("sobol32", GeneratorKind.QUASI, 256, 4096),
+    GeneratorSpec("sobol64", GeneratorKind.QUASI, 256, 4096, word_bits=64),
+    GeneratorSpec("scrambled_sobol32", GeneratorKind.QUASI, 256, 4096),
+    GeneratorSpec("scrambled_sobol64", GeneratorKind.QUASI, 256, 4096, word_bits=64),
 )
 
 GENERATORS = {generator.name: generator for generator in _ALL}
 """By name, in rocRAND's order of tuning; shapes and restrictions after rocRAND (its `config_defaults.json`, and the
-assertions of its kernels)."""
+assertions of its kernels). One word makes a double of the MRGs', as in rocRAND and cuRAND, and of mtgp32's, as in
+cuRAND."""
 
 DTYPES = {
     "unsigned_int": "uint32",
@@ -81,7 +93,7 @@ DTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class FillWidth:
     """A vector of a distribution takes `words` random words of 32 bits and gives `values` values."""
 
     words: int
@@ -89,20 +101,28 @@ class Width:
 
 
 _UNIFORM = {
-    "unsigned_int": Width(1, 1),
-    "unsigned_char": Width(1, 4),
-    "unsigned_short": Width(1, 2),
-    "unsigned_long_long": Width(2, 1),
-    "float": Width(1, 1),
-    "half": Width(1, 2),
-    "double": Width(2, 1),
+    "unsigned_int": FillWidth(1, 1),
+    "unsigned_char": FillWidth(1, 4),
+    "unsigned_short": FillWidth(1, 2),
+    "unsigned_long_long": FillWidth(2, 1),
+    "float": FillWidth(1, 1),
+    "half": FillWidth(1, 2),
+    "double": FillWidth(2, 1),
 }
-_NORMAL = {"float": Width(2, 2), "half": Width(1, 2), "double": Width(4, 2)}
+_NORMAL = {"float": FillWidth(2, 2), "half": FillWidth(1, 2), "double": FillWidth(4, 2)}
 
-WIDTHS: dict[str, dict[str, Width]] = {
+WIDTHS: dict[str, dict[str, FillWidth]] = {
     "uniform": _UNIFORM,
     "normal": _NORMAL,
     "log_normal": _NORMAL,
-    "poisson": {"unsigned_int": Width(1, 1)},
+    "poisson": {"unsigned_int": FillWidth(1, 1)},
 }
-"""By distribution and value type; what is not in it is not offered. A quasi generator takes a point for every value."""
+"""By distribution and value type; what is not in it is not offered. `width_of` knows the generators' exceptions."""
+
+
+def width_of(generator: GeneratorSpec, distribution: str, value_type: str) -> FillWidth:
+    """What a vector takes and gives. A quasi generator takes a point for every value."""
+    if generator.kind is GeneratorKind.QUASI:
+        return FillWidth(generator.word_bits // 32, 1)
+    width = WIDTHS[distribution][value_type]
+    return FillWidth(width.words // 2 * generator.double_words, width.values) if value_type == "double" else width

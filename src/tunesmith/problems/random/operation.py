@@ -16,7 +16,7 @@ from tunesmith.records import Configuration, Operand, Problem, ProblemType, User
 
 from ._fields import FIELDS, SCALARS
 from .distributions import quasi_values_of, values_of
-from .generators import DTYPES, GENERATORS, WIDTHS, Generator, Kind, Width
+from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .poisson import LARGEST_MEAN
 from .streams import quasi_words, words
 
@@ -34,7 +34,9 @@ def random_type(
     if generator not in GENERATORS or value_type not in WIDTHS.get(distribution, {}):
         raise ValueError(f"there is no {generator} {distribution} {value_type}")
     kind = GENERATORS[generator].kind
-    ordering = "quasi" if kind is Kind.QUASI else "dynamic" if dynamic and kind is Kind.ENGINE else "default"
+    ordering = (
+        "quasi" if kind is GeneratorKind.QUASI else "dynamic" if dynamic and kind is GeneratorKind.ENGINE else "default"
+    )
     name = f"{generator}_{distribution}_{value_type}" + ("_dynamic" if ordering == "dynamic" else "")
     fields: dict[str, Value] = {
         "Generator": generator,
@@ -42,7 +44,7 @@ def random_type(
         "ValueType": value_type,
         "Ordering": ordering,
     }
-    indices = ("N", "Dimensions") if kind is Kind.QUASI else ("N",)
+    indices = ("N", "Dimensions") if kind is GeneratorKind.QUASI else ("N",)
     return ProblemType("Random", name, indices, Configuration(fields))
 
 
@@ -51,7 +53,7 @@ class RandomFill:
     """A problem, typed: `count` values (of each of `dimensions`), `width` what a vector takes and gives,
     `lam` a Poisson distribution's mean."""
 
-    generator: Generator
+    generator: GeneratorSpec
     distribution: str
     value_type: str
     count: int
@@ -59,14 +61,14 @@ class RandomFill:
     seed: int
     offset: int
     engines: int
-    width: Width
+    width: FillWidth
     lam: float
 
     @staticmethod
     def of(problem: Problem) -> RandomFill:
         fields, scalars = problem.type.fields, problem.scalars
         generator = GENERATORS[fields.word("Generator")]
-        is_quasi = generator.kind is Kind.QUASI
+        is_quasi = generator.kind is GeneratorKind.QUASI
         distribution, value_type = fields.word("Distribution"), fields.word("ValueType")
         return RandomFill(
             generator,
@@ -77,7 +79,7 @@ class RandomFill:
             scalars.integer("seed"),
             scalars.integer("offset"),
             scalars.integer("engines") if "engines" in scalars else generator.default_engines,
-            Width(generator.word_bits // 32, 1) if is_quasi else WIDTHS[distribution][value_type],
+            width_of(generator, distribution, value_type),
             float(scalars["lambda"]) if "lambda" in scalars else 0.0,  # type: ignore[arg-type]  # a number by its key
         )
 
@@ -104,7 +106,7 @@ class RandomOperation(Operation):
         if value_type not in offered:
             what = f"{distribution} numbers do not come as {value_type}"
             raise UserError(place("ValueType"), what, f"give one of {', '.join(offered)}")
-        ordering, is_quasi = chosen["Ordering"], GENERATORS[generator].kind is Kind.QUASI
+        ordering, is_quasi = chosen["Ordering"], GENERATORS[generator].kind is GeneratorKind.QUASI
         if ordering is not None and (ordering == "quasi") != is_quasi:
             remedy = "leave it out, or give quasi" if is_quasi else "give default or dynamic"
             raise UserError(place("Ordering"), f"{generator} has no ordering {ordering}", remedy)
@@ -142,7 +144,7 @@ class RandomOperation(Operation):
         """The values of sampled vectors; scalar `engines` says of how many engines the stream is."""
         fill = RandomFill.of(problem)
         vectors = _sample(fill, problem)
-        if fill.generator.kind is Kind.QUASI:
+        if fill.generator.kind is GeneratorKind.QUASI:
             dimensions = vectors % fill.dimensions
             points = quasi_words(fill.generator.name, fill.seed, fill.offset, vectors, dimensions)
             values = quasi_values_of(fill.distribution, fill.value_type, points[:, None], problem.scalars)

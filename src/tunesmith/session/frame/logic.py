@@ -6,14 +6,14 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import tunesmith
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Cell, Document, FinalTable, Origin, write_logic
-from tunesmith.logic.build import build
+from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
+from tunesmith.logic.build import build, merge
 from tunesmith.models.stream_k_open import with_a_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution
@@ -25,6 +25,13 @@ from .outputs import LOGIC, Output
 from .run import Run
 
 
+@dataclass(frozen=True)
+class LogicOutput(Output):
+    """A logic file; `names` has the solutions of all tables that it was made from, by the names that it gives them."""
+
+    names: Mapping[Solution, str] = field(default_factory=dict)
+
+
 def logic_output(
     run: Run,
     name: str,
@@ -32,7 +39,7 @@ def logic_output(
     decided: Mapping[Problem, tuple[Solution, ...]],
     tables: Sequence[FinalTable] = (),
     left_out: Collection[str] = (),
-) -> Output:
+) -> LogicOutput:
     """The logic file `name` of a type, with what this run decided: by size the winner, then what could not be told from
     it. Other sizes keep what stands in the file.
 
@@ -63,7 +70,9 @@ def logic_output(
 
     tables = [replace(table, decided={p: d for p, d in decided.items() if p in table.problems}) for table in tables]
     made = build(tables, origin, general=runs_anywhere, unfinished=run.plan.unfinished)
-    return Output(path, partial(_write, run, made.document, earlier), is_logic=True)
+    every = merge(tables)
+    names = dict(zip(every.solutions, every.names, strict=True))
+    return LogicOutput(path, partial(_write, run, made.document, earlier), is_logic=True, names=names)
 
 
 def measured(run: Run, kind: ProblemType, left_out: Collection[str] = ()) -> FinalTable:
@@ -74,7 +83,7 @@ def measured(run: Run, kind: ProblemType, left_out: Collection[str] = ()) -> Fin
         counts = entry.problem.type == kind and entry.target.same_device(run.outcome.target)
         if counts and entry.solution.kernel not in left_out:
             rounds[entry.problem, entry.solution][entry.round.removesuffix(RECHECK)] = entry.measurement
-    cells = {where: Cell.of(in_rounds(taken[FULL], taken)) for where, taken in rounds.items() if FULL in taken}
+    cells = {where: TableCell.of(in_rounds(taken[FULL], taken)) for where, taken in rounds.items() if FULL in taken}
     problems = tuple(dict.fromkeys(problem for problem, _ in cells))
     solutions = tuple(dict.fromkeys(solution for _, solution in cells))
     return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)
@@ -82,14 +91,14 @@ def measured(run: Run, kind: ProblemType, left_out: Collection[str] = ()) -> Fin
 
 def _remembered(document: Document, among: Collection[Where], scalars: Configuration) -> FinalTable:
     """The times that a logic has of some sizes, for where the store does not have them (it was moved, or removed)."""
-    kind, cells = document.problem_type, dict[tuple[Problem, Solution], Cell]()
+    kind, cells = document.problem_type, dict[tuple[Problem, Solution], TableCell]()
     for row in document.rows:
         if (row.sizes, row.leading) in among:
             problem = Problem(kind, row.sizes, row.leading, scalars)
-            cells[problem, document.solutions[row.solution].solution] = Cell(Outcome.OK, estimate=row.estimate)
+            cells[problem, document.solutions[row.solution].solution] = TableCell(Outcome.OK, estimate=row.estimate)
             for place, seconds in row.others:
                 known = Estimate(seconds, math.nan, math.nan, 0)
-                cells[problem, document.solutions[place].solution] = Cell(Outcome.OK, estimate=known)
+                cells[problem, document.solutions[place].solution] = TableCell(Outcome.OK, estimate=known)
     problems = tuple(dict.fromkeys(problem for problem, _ in cells))
     solutions = tuple(dict.fromkeys(solution for _, solution in cells))
     return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)

@@ -14,7 +14,7 @@ from tunesmith.devices import LaunchError
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched, Library, load
 from tunesmith.library.doors import Storage, door_of, logical_arrays, storage_for
-from tunesmith.logic import Document, Logic, Row
+from tunesmith.logic import Document, Logic, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
 from tunesmith.records import Problem, Solution, UserError
 
@@ -34,13 +34,13 @@ def watched(path: Path) -> Iterator[str]:
         yield f"{path.name}: {error}"
 
 
-def _smallest(document: Document) -> list[Row]:
+def _smallest(document: Document) -> list[SizeRow]:
     """For each solution, of the sizes that it won, the one with the least work."""
     rows = sorted(document.rows, key=lambda row: np.prod(row.sizes, dtype=float), reverse=True)
     return list({row.solution: row for row in rows}.values())
 
 
-def _look(library: Library, logic: Logic, row: Row, launched: list[Launched]) -> Iterator[str]:
+def _look(library: Library, logic: Logic, row: SizeRow, launched: list[Launched]) -> Iterator[str]:
     kind = logic.document.problem_type
     operation = OPERATIONS[kind.operation]
     usual = Problem(kind, row.sizes, row.leading, operation.scalars_of(kind.fields, str))

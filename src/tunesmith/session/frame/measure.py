@@ -6,21 +6,21 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.faults import reached
 from tunesmith.bench.machine import blame
 from tunesmith.problems import OPERATIONS
-from tunesmith.protocol import Cell, Table
+from tunesmith.protocol import Cell, TimeTable
 from tunesmith.records import Configuration, Cost, Estimate, Measurement, Problem
 from tunesmith.store import (
     FULL,
     RACE,
     RECHECK,
-    Entry,
     Renewed,
     Store,
+    StoreEntry,
     confirm_round,
     in_rounds,
     measurement_key,
@@ -30,6 +30,7 @@ from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
 from .oracle import ConfigurationOracle
+from .order import CellRace, Rank, in_order
 from .reuse import Counting, failed
 
 
@@ -77,11 +78,12 @@ class RecordedMeasure:
         deadline: float | None = None,
         counting: Counting | None = None,
         screened: Screened = lambda measure, cells, racing: None,
+        rank: Rank | None = None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
         self.counting = counting or Counting()
-        self._screened = screened
+        self._screened, self._rank = screened, rank
         self.purpose = ""
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
@@ -90,11 +92,11 @@ class RecordedMeasure:
         self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
 
-    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> Table:
+    def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> TimeTable:
         """Every cell once; see `protocol.Measure`."""
         return self.screen_cells([list(_cells(group, problems)) for group in groups], racing)
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> Table:
+    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         """Every cell once, where each group has problems of its own. What `screen` says of groups holds for these."""
         grouped = [self._legal(group) for group in groups]
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
@@ -110,7 +112,7 @@ class RecordedMeasure:
             for cell, m in known.items()
             if failed(m.outcome) and not blame(m)
         }
-        return Table(_times(known))
+        return TimeTable(_times(known))
 
     def times(self, cells: Sequence[Cell], racing: bool) -> dict[Cell, Estimate]:
         """The times of those cells that ran."""
@@ -122,16 +124,16 @@ class RecordedMeasure:
         stale = tuple(cell for cell in cells if round_ not in self.rounds(cell))
         if stale:
             self.observe(events.BatchBegan(f"{self.purpose}, again after a change of speed", len(stale), 0))
-            self._run([_Race(stale)], round_, racing=False)
+            self._run([CellRace(stale)], round_, racing=False)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> Table:
+    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         """Finalists again, interleaved; see `protocol.Measure`. The samples of one problem are committed together."""
         cells: dict[Cell, Measurement] = {}
         for problem in problems:
             # Over several problems blocks are added up, so that each needs as many.
             cells.update(self._interleave([(config, problem) for config in configs], until_clear=len(problems) == 1))
         ran = {cell: m for cell, m in cells.items() if m.ok and m.estimate}
-        return Table(
+        return TimeTable(
             {cell: m.estimate for cell, m in ran.items() if m.estimate}, {cell: m.samples for cell, m in ran.items()}
         )
 
@@ -146,7 +148,7 @@ class RecordedMeasure:
             self.ledger.reused += len(ran) - len(missing)
             self._begin(len(ran), len(ran) - len(missing))
             if missing:
-                self._run([_Race(missing)], round_, racing=False)
+                self._run([CellRace(missing)], round_, racing=False)
 
     def over_rounds(self, cells: Iterable[Cell], rounds: int) -> dict[Cell, Measurement]:
         """What is known of cells, the samples of so many more rounds with those of the first."""
@@ -160,7 +162,7 @@ class RecordedMeasure:
     def again(self, cell: Cell, round_: str) -> Measurement:
         """One cell once more under a round of its own (the anchor)."""
         if round_ not in self.rounds(cell):
-            self._run([_Race((cell,))], round_, racing=False)
+            self._run([CellRace((cell,))], round_, racing=False)
         return self.rounds(cell)[round_]
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
@@ -241,34 +243,24 @@ class RecordedMeasure:
     def _begin(self, cells: int, reused: int) -> None:
         self.observe(events.BatchBegan(self.purpose, cells, reused))
 
-    def _races(self, groups: Sequence[Sequence[Cell]], known: Mapping[Cell, Measurement]) -> list[_Race]:
+    def _races(self, groups: Sequence[Sequence[Cell]], known: Mapping[Cell, Measurement]) -> list[CellRace]:
         """What is not known of each group, with what is known as its rivals.
 
         A cell of several groups, which may lose in one and win in another, goes by itself: it is measured once, and
         not stopped.
         """
         times = Counter(cell for group in groups for cell in set(group))
-        shared = [_Race((cell,)) for cell, count in times.items() if count > 1 and cell not in known]
+        shared = [CellRace((cell,)) for cell, count in times.items() if count > 1 and cell not in known]
         races = [
-            _Race(
+            CellRace(
                 tuple(dict.fromkeys(cell for cell in group if times[cell] == 1 and cell not in known)),
                 _fastest((cell[1], known[cell]) for cell in group if cell in known),
             )
             for group in groups
         ]
-        return [replace(race, cells=self._in_order(race.cells)) for race in (*shared, *races) if race.cells]
+        return in_order([race for race in (*shared, *races) if race.cells], self.oracle, self._rank)
 
-    def _in_order(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-        """On a device of its own those first that the family guesses to be the fastest, so that they stop the others
-        early; the bench takes them problem by problem.
-
-        On the host's CPU, where compiling takes turns with timing, one configuration after the other.
-        """
-        if self.oracle.target.shares_the_host:
-            return tuple(cells)
-        return tuple(sorted(cells, key=lambda cell: self.oracle.guess(*cell)))
-
-    def _run(self, races: Sequence[_Race], round_: str, racing: bool) -> None:
+    def _run(self, races: Sequence[CellRace], round_: str, racing: bool) -> None:
         """Measure and commit; a second result for a cell (it broke the worker for another) is committed beside."""
         by_key = {self.key(cell): cell for race in races for cell in race.cells}
         jobs = [tuple({self.key(cell): self._job(cell) for cell in race.cells}.values()) for race in races]
@@ -312,7 +304,7 @@ class RecordedMeasure:
                 self.ledger.unmeasured.pop(self.key(cell), None)
         stored = [(cell, measurement) for cell, measurement in done if not blame(measurement)]
         entries = [
-            Entry(
+            StoreEntry(
                 key=self.key(cell),
                 round=round_,
                 identity=self.oracle.identity(self.oracle.launched(*cell).configuration),
@@ -364,14 +356,6 @@ def _times(known: Mapping[Cell, Measurement]) -> dict[Cell, Estimate]:
 def _repetitions(rounds: int) -> list[str]:
     """The store's names of the rounds after the first."""
     return [repetition(round_) for round_ in range(2, rounds + 2)]
-
-
-@dataclass(frozen=True)
-class _Race:
-    """Cells that compete, and what they have to beat: seconds by problem."""
-
-    cells: tuple[Cell, ...]
-    rivals: Mapping[Problem, float] = field(default_factory=dict)
 
 
 def _cells(group: Sequence[Configuration], problems: Sequence[Problem]) -> Iterator[Cell]:

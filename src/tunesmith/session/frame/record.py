@@ -25,7 +25,7 @@ PlanT = TypeVar("PlanT")
 
 
 @dataclass
-class Outcome(Generic[PlanT]):
+class RunOutcome(Generic[PlanT]):
     """What a run came to, whatever its command: `plan` holds what was decided, `written` the files that say so,
     `logic_files` those of them that are library logic.
 
@@ -59,7 +59,7 @@ class Outcome(Generic[PlanT]):
 
 
 @contextmanager
-def recorded(outcome: Outcome[PlanT], store: Store, file: Path | None, remeasures: bool = False) -> Iterator[str]:
+def recorded(outcome: RunOutcome[PlanT], store: Store, file: Path | None, remeasures: bool = False) -> Iterator[str]:
     """Within it the run goes on, whose number in the store it gives; `file` describes the work, and `remeasures` says
     that nothing older counts.
 
@@ -89,7 +89,7 @@ def _start(target: Target, file: Path | None, remeasures: bool) -> RunStart:
     )
 
 
-def _end(outcome: Outcome[PlanT], began: float) -> RunEnd:
+def _end(outcome: RunOutcome[PlanT], began: float) -> RunEnd:
     outcome.seconds, ledger = time.monotonic() - began, outcome.ledger
     return RunEnd(
         outcome.state, outcome.seconds, ledger.measured, ledger.reused, ledger.cost, "\n".join(outcome.cautions)

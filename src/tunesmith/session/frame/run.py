@@ -24,8 +24,9 @@ from .health import HealthWatch
 from .logic_check import watch
 from .measure import OutOfBudgetError, RecordedMeasure
 from .oracle import ConfigurationOracle
+from .order import Rank
 from .outputs import CACHE, LOGIC, STORE, Output
-from .record import Outcome, recorded
+from .record import RunOutcome, recorded
 from .reuse import Counting, Reuse
 
 IN_MEMORY = Path(":memory:")
@@ -35,7 +36,7 @@ WRITING_SHARE = 0.05
 """Of a run's time that writing what is decided so far may take."""
 
 
-class Plan(ABC):
+class RunPlan(ABC):
     """What a command hands to a run: which cells are measured in which order, how winners are settled, what is written.
 
     A plan opens nothing, times nothing and writes nothing itself: it asks the run. It keeps what it decided, so that
@@ -53,6 +54,10 @@ class Plan(ABC):
     host's load says nothing of other work, and only the anchor does."""
     measures: bool = True
     """A plan that measures nothing leaves no store in the folder."""
+
+    def rank(self, oracle: ConfigurationOracle) -> Rank | None:
+        """What is measured first among the cells of a step; None leaves them in their order."""
+        return None
 
     @abstractmethod
     def carry_out(self, run: Run) -> None:
@@ -72,7 +77,7 @@ class Plan(ABC):
         yield from ()
 
 
-PlanT = TypeVar("PlanT", bound=Plan)
+PlanT = TypeVar("PlanT", bound=RunPlan)
 
 
 def carry_out(
@@ -82,13 +87,13 @@ def carry_out(
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
-) -> Outcome[PlanT]:
+) -> RunOutcome[PlanT]:
     """Carry out a plan; everything goes into `folder`, and the same call goes on with a run that was stopped.
 
     `budget_minutes` end the run when they are spent; `reuse` says what counts of what the folder's store has. Raises
     UserError and KeyboardInterrupt, after what was decided is written.
     """
-    outcome = Outcome(plan, plan.target, folder)
+    outcome = RunOutcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
     watched = observe if plan.target.shares_the_host and plan.loads_the_host else health.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
@@ -122,7 +127,7 @@ def carry_out(
 class Run:
     """What a plan may ask for while it is carried out. `number` is the run's in the store."""
 
-    outcome: Outcome[Any]
+    outcome: RunOutcome[Any]
     store: Store
     number: str
     observe: events.Batches
@@ -142,7 +147,7 @@ class Run:
     """The cautions that what was written tells."""
 
     def __post_init__(self) -> None:
-        self.plan: Plan = self.outcome.plan
+        self.plan: RunPlan = self.outcome.plan
         self.anchor = Anchor(self.observe)
         self.grids = OpenGrids(self.outcome.target, [self.outcome.folder / LOGIC], self.say)
 
@@ -150,8 +155,9 @@ class Run:
         """Measures problems of a type; `target` is another way to the same device, where it is not the plan's."""
         where = target or self.outcome.target
         if (kind, where) not in self._measures:
+            oracle = ConfigurationOracle(kind, where, self.grids)
             self._measures[kind, where] = RecordedMeasure(
-                ConfigurationOracle(kind, where, self.grids),
+                oracle,
                 self.bench(where),
                 self.store,
                 self.plan.policy,
@@ -160,6 +166,7 @@ class Run:
                 self.deadline,
                 self.counting,
                 self.anchor.screened,
+                self.plan.rank(oracle),
             )
         return self._measures[kind, where]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.formats import portblas_lines
-from tunesmith.formats.portblas import Combination, Config, Mode, find_set, read
+from tunesmith.formats.portblas import Combination, Config, RuleSet, find_set, read
 from tunesmith.records import Configuration, UserError
 
 from .made_files import MadeFiles
@@ -17,13 +17,13 @@ Source = Callable[[Configuration], str]
 """Text of a file that holds a configuration's kernels for nn, tn, nt and tt, and can be compiled by itself."""
 
 MARK = "// Made by `tunesmith portblas generate`, which will remake it and remove it: change nothing here."
-SUFFIXES = {Mode.OURS: ".cl", Mode.COMPAT: ".cpp"}
+SUFFIXES = {RuleSet.OURS: ".cl", RuleSet.COMPAT: ".cpp"}
 """In `compat` the sources are what the original's are: C++ for portBLAS's own tuner."""
 _MADE = tuple(f"tune_gemm_*{suffix}" for suffix in SUFFIXES.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class GeneratedKernel:
     """A combination with its line in the list and the stem of its file's name.
 
     `equal_to` is the stem of the first candidate that is the same program, if one before it is.
@@ -44,7 +44,7 @@ class Generated:
     """
 
     config: Config
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[GeneratedKernel, ...]
     programs: int | None
     definition: str
     listed: tuple[str, ...]
@@ -53,7 +53,7 @@ class Generated:
 
 def generate(
     name_or_path: str | Path,
-    mode: Mode,
+    mode: RuleSet,
     definition: Path | None = None,
     folder: Path | None = None,
     list_only: bool = False,
@@ -69,7 +69,7 @@ def generate(
     config = read(find_set(name_or_path, folders), mode)
     into = None if list_only else folder
     # Texts are long in the making, and are not made where nobody has to know them.
-    made_from = (source or _standalone) if into is not None or mode is Mode.OURS else None
+    made_from = (source or _standalone) if into is not None or mode is RuleSet.OURS else None
     suffix = SUFFIXES[mode]
     made, stems = MadeFiles(), dict[bytes, str]()
     candidates, lines, listed = [], [], []
@@ -77,15 +77,15 @@ def generate(
         line, stem = portblas_lines.line(combination, mode), portblas_lines.stem(combination, mode)
         text = _text(made_from, combination, stem, mode) if made_from else ""
         first = stems.setdefault(hashlib.sha256(text.encode()).digest(), stem) if made_from else stem
-        candidates.append(Candidate(combination, line, stem, "" if first == stem else first))
+        candidates.append(GeneratedKernel(combination, line, stem, "" if first == stem else first))
         # The original has a file for every combination; ours for every program.
-        if first != stem and mode is Mode.OURS:
+        if first != stem and mode is RuleSet.OURS:
             lines.append(f"// the same program as {first}: {line}")
             continue
         lines.append(line)
         listed.append(str(folder / f"{stem}{suffix}") if folder else f"{stem}{suffix}")
         if into is not None:
-            body = portblas_lines.instantiations(combination, mode) if mode is Mode.COMPAT else text
+            body = portblas_lines.instantiations(combination, mode) if mode is RuleSet.COMPAT else text
             head = (MARK, f"// {line}", f"// {combination.configuration().to_json()}")
             made.write(into / f"{stem}{suffix}", "\n".join((*head, body)), MARK)
     if into is not None:
@@ -97,12 +97,12 @@ def generate(
     return Generated(config, tuple(candidates), len(stems) if made_from else None, text, tuple(listed), made)
 
 
-def _text(source: Source, combination: Combination, stem: str, mode: Mode) -> str:
+def _text(source: Source, combination: Combination, stem: str, mode: RuleSet) -> str:
     """The program, which tells equal candidates. What is no kernel of ours, but passes in `compat`, equals none."""
     try:
         return source(combination.configuration())
     except UserError:
-        if mode is Mode.OURS:
+        if mode is RuleSet.OURS:
             raise
         return stem
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tunesmith.protocol import Searched, carry_out
 from tunesmith.records import Configuration, Problem, Value
-from tunesmith.search import STRATEGIES, Candidates, Mode
+from tunesmith.search import STRATEGIES, Candidates, MeasureMode
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.run import Run
 
@@ -29,7 +29,7 @@ def guided(run: Run, measure: RecordedMeasure, configs: Sequence[Configuration],
         guess = oracle.family(config).guess(own, problem, oracle.target)
         return {**oracle.derived(config), **({"guess": guess} if guess else {})}
 
-    candidates = replace(Candidates.of_list(configs), describe=describe, mode=Mode.FULL)
+    candidates = replace(Candidates.of_list(configs), describe=describe, mode=MeasureMode.FULL)
     search = strategy.start(candidates, np.random.default_rng(SEED))
     with run.batch(measure.purpose, strategy.count(candidates.choices.count, None)):
         carry_out([Searched(search, [problem])], measure)

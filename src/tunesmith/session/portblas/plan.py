@@ -9,6 +9,7 @@ from pathlib import Path
 import tunesmith
 from tunesmith.formats.portblas_backend import Size, header, is_taken
 from tunesmith.formats.portblas_results import combination_of
+from tunesmith.kernels import VENDOR
 from tunesmith.logic import Document, FinalTable, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
@@ -17,13 +18,13 @@ from tunesmith.session.frame.earlier import readable, rows_of
 from tunesmith.session.frame.logic import logic_output, measured
 from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .rows import Tuned
 from .task import PortBlasTask
-from .transposition import VENDOR, Transposition
+from .transposition import Transposition
 
 HEADER = "portblas_backend.hpp"
 RESULTS = "results"
@@ -37,7 +38,7 @@ def tune_portblas(
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
-) -> Outcome[PortBlasPlan]:
+) -> RunOutcome[PortBlasPlan]:
     """Measure, choose, and write logic and header; everything goes into `folder`, and the same call goes on with a
     stopped run. `reuse` says what of an earlier run counts.
 
@@ -48,7 +49,7 @@ def tune_portblas(
     return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
-class PortBlasPlan(Plan):
+class PortBlasPlan(RunPlan):
     """`tuned` has every transposition, also those that a spent budget left out, as far as anything is known of them."""
 
     def __init__(self, task: PortBlasTask, target: Target) -> None:

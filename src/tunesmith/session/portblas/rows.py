@@ -9,20 +9,20 @@ from enum import StrEnum
 from tunesmith.formats.portblas_results import (
     CURRENT,
     SYSTEM,
-    Result,
+    PortBlasResult,
     combination_of,
     gemm_name,
     heading,
     listing,
     short_name,
 )
-from tunesmith.protocol import Decision
+from tunesmith.protocol import ContestDecision
 from tunesmith.records import Estimate, Measurement, Outcome, Problem, Rejection, Solution, value_text
 
 REJECTED = Outcome.REJECTED.value
 
 
-class Kind(StrEnum):
+class RowKind(StrEnum):
     """What a row stands for."""
 
     SYSTEM = "system BLAS"
@@ -31,13 +31,13 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SolutionRow:
     """One solution, and what came of it: a measurement, or the reason why it was not tried, or neither (not yet).
 
     `toolchain` says by what it was compiled, for the system BLAS its name and threads. `note` is a remark for a person.
     """
 
-    kind: Kind
+    kind: RowKind
     solution: Solution
     toolchain: str
     measurement: Measurement | None = None
@@ -65,25 +65,25 @@ class Row:
     @property
     def name(self) -> str:
         """For tables."""
-        if self.kind is Kind.SYSTEM:
+        if self.kind is RowKind.SYSTEM:
             return self.toolchain
         combination = combination_of(self.solution.configuration)
         own = short_name(combination) if combination else _parameters(self.solution)
-        return own if self.kind is Kind.CANDIDATE else f"{own} ({self.note})"
+        return own if self.kind is RowKind.CANDIDATE else f"{own} ({self.note})"
 
     @property
     def original_name(self) -> str:
         """As the original prints it."""
         combination = combination_of(self.solution.configuration)
         own = gemm_name(combination, self.solution.type.fields.word("DataType")) if combination else ""
-        return {Kind.SYSTEM: SYSTEM, Kind.CURRENT: CURRENT}.get(self.kind, own)
+        return {RowKind.SYSTEM: SYSTEM, RowKind.CURRENT: CURRENT}.get(self.kind, own)
 
-    def result(self, flops: float) -> Result | None:
+    def result(self, flops: float) -> PortBlasResult | None:
         """None where it did not run."""
         if self.time is None or self.measurement is None:
             return None
         seconds = self.time.seconds
-        return Result(self.original_name, flops / seconds / 1e9, seconds * 1e3, self.measurement.error)
+        return PortBlasResult(self.original_name, flops / seconds / 1e9, seconds * 1e3, self.measurement.error)
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,17 @@ class Tuned:
     name: str
     problem: Problem
     flops: float
-    rows: tuple[Row, ...]
+    rows: tuple[SolutionRow, ...]
     programs: int
-    decision: Decision | None
-    winner: Row | None
+    decision: ContestDecision | None
+    winner: SolutionRow | None
     searched: bool = False
 
-    def row(self, kind: Kind) -> Row | None:
+    def row(self, kind: RowKind) -> SolutionRow | None:
         """The row of the system BLAS or of the current library."""
         return next((row for row in self.rows if row.kind is kind), None)
 
-    def ranked(self) -> list[Row]:
+    def ranked(self) -> list[SolutionRow]:
         """What ran, the fastest first."""
         return sorted((row for row in self.rows if row.time), key=lambda row: row.time.seconds if row.time else 0.0)
 
@@ -116,14 +116,14 @@ class Tuned:
         results = [result for row in self.rows if (result := row.result(self.flops))]
         return f"{heading(self.name)}\n{listing(device, results)}"
 
-    def over_system(self, row: Row) -> float | None:
+    def over_system(self, row: SolutionRow) -> float | None:
         """The system BLAS's time over a row's: above 1 the row is faster."""
-        system = self.row(Kind.SYSTEM)
+        system = self.row(RowKind.SYSTEM)
         if system is None or system.time is None or row.time is None:
             return None
         return system.time.seconds / row.time.seconds
 
-    def ties(self) -> list[Row]:
+    def ties(self) -> list[SolutionRow]:
         """Those that could not be told from the winner, each once."""
         told = self.decision.ties if self.decision else ()
         solutions = {row.solution.configuration: row for row in reversed(self.rows)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.formats.portblas import Config, Mode, PortBlasSet, list_sets, read
+from tunesmith.formats.portblas import Config, PortBlasSet, RuleSet, list_sets, read
 from tunesmith.records import UserError
 
 
@@ -19,12 +19,12 @@ class ListedSet:
     problem: str = ""
 
 
-def listed_sets(folders: Sequence[Path], mode: Mode) -> tuple[ListedSet, ...]:
+def listed_sets(folders: Sequence[Path], mode: RuleSet) -> tuple[ListedSet, ...]:
     """Every set that `--config` finds by its name."""
     return tuple(_listed(one, mode) for one in list_sets(folders))
 
 
-def _listed(one: PortBlasSet, mode: Mode) -> ListedSet:
+def _listed(one: PortBlasSet, mode: RuleSet) -> ListedSet:
     try:
         return ListedSet(one, read(one.path, mode))
     except UserError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, choose
-from tunesmith.formats.portblas import Combination, Config, Mode, find_set, read
+from tunesmith.formats.portblas import Combination, Config, RuleSet, find_set, read
 from tunesmith.kernels import KERNELS, LANGUAGE
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError
@@ -98,7 +98,7 @@ class PortBlasTask:
     def candidates(self, target: Target) -> tuple[Config, dict[Configuration, Combination]]:
         """The list as it was read, and its combinations as configurations of the family."""
         path = find_set(self.config or own_set(target), self.folders)
-        config, language = read(path, Mode.OURS), self.language_on(target)
+        config, language = read(path, RuleSet.OURS), self.language_on(target)
         if not config.combinations:
             raise UserError(str(path), "lists no kernel", "`tunesmith portblas configs` says why, and shows other sets")
         return config, {one.configuration() | {LANGUAGE: language}: one for one in config.combinations}

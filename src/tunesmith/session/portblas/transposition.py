@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunesmith.devices import discover
-from tunesmith.kernels import KERNELS, LANGUAGE
-from tunesmith.protocol import Contest, Decision, Objective, choose
+from tunesmith.kernels import KERNELS, LANGUAGE, VENDOR
+from tunesmith.protocol import Contest, ContestDecision, Objective, choose
 from tunesmith.records import Configuration, Measurement, Problem, Rejection, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import ROUNDS_MORE, RecordedMeasure
@@ -14,13 +14,11 @@ from tunesmith.session.frame.run import Run
 
 from .current import current
 from .guided import guided
-from .rows import Kind, Row, Tuned
+from .rows import RowKind, SolutionRow, Tuned
 from .task import PortBlasTask
 
 LONG_LIST = 500
 """Candidates from which a run with a budget is guided, asked or not."""
-
-VENDOR = "VendorBlas"
 
 
 class Transposition:
@@ -43,7 +41,7 @@ class Transposition:
         self._rounds = ROUNDS_MORE.get(target.kind, 0)
         self._searched = task.guided or (run.deadline is not None and len(self._different) > LONG_LIST)
         self._vendor = Configuration({LANGUAGE: KERNELS[VENDOR].language})
-        self._decision: Decision | None = None
+        self._decision: ContestDecision | None = None
 
     def measure(self) -> None:
         """Everything once, on a CPU in more rounds, then the finalists side by side. Raises OutOfBudgetError."""
@@ -69,9 +67,9 @@ class Transposition:
     def tuned(self) -> Tuned:
         """A row for everything that was to be tried, with what is known of it."""
         rows = [
-            *self._rows(Kind.SYSTEM, self._system, [self._vendor], self._strided),
-            *self._rows(Kind.CURRENT, self._ours, [self._current.config], self._problem, self._current.note),
-            *self._rows(Kind.CANDIDATE, self._ours, self._listed, self._problem),
+            *self._rows(RowKind.SYSTEM, self._system, [self._vendor], self._strided),
+            *self._rows(RowKind.CURRENT, self._ours, [self._current.config], self._problem, self._current.note),
+            *self._rows(RowKind.CANDIDATE, self._ours, self._listed, self._problem),
         ]
         winner = None
         if self._decision:
@@ -88,7 +86,7 @@ class Transposition:
             self._searched,
         )
 
-    def _decided(self) -> Decision | None:
+    def _decided(self) -> ContestDecision | None:
         """By the protocol's rule: the current library yields only to what is faster beyond doubt."""
         measure, problem, incumbent = self._ours, self._problem, self._current.config
         vendor = [self._vendor] if self._task.vendor else []
@@ -112,13 +110,18 @@ class Transposition:
         measure.screen([legal], [problem], racing=False)
 
     def _rows(
-        self, kind: Kind, measure: RecordedMeasure, configs: Sequence[Configuration], problem: Problem, note: str = ""
-    ) -> Iterator[Row]:
+        self,
+        kind: RowKind,
+        measure: RecordedMeasure,
+        configs: Sequence[Configuration],
+        problem: Problem,
+        note: str = "",
+    ) -> Iterator[SolutionRow]:
         refusals = {config: _refusal(measure, config, problem) for config in configs}
         known = self._known(measure, [config for config, refused in refusals.items() if refused is None], problem)
         for config in configs:
             solution, toolchain = measure.oracle.solution(config), measure.toolchain(config)
-            yield Row(kind, solution, toolchain, known.get(config), refusals[config], note)
+            yield SolutionRow(kind, solution, toolchain, known.get(config), refusals[config], note)
 
     def _known(
         self, measure: RecordedMeasure, configs: Sequence[Configuration], problem: Problem

@@ -21,8 +21,8 @@ from tunesmith.records import (
 )
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.frame.record import Outcome
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 from tunesmith.toolchains import TOOLCHAINS
 
 from .plan import POLICY
@@ -30,7 +30,7 @@ from .task import RandomTask, configuration_of, default_shape, family_on, plain_
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramCompilation:
     """A generator's program for a distribution, a type and a block size, and what came of it.
 
     `configuration` is one that has the block size: grid sizes are not compiled in. With a `rejection` it was not
@@ -48,7 +48,7 @@ class Program:
     found: bool = False
 
 
-class CompilePlan(Plan):
+class CompilePlan(RunPlan):
     """Compiles and measures nothing. `compiler` made the binaries of `programs`."""
 
     policy = POLICY
@@ -57,7 +57,7 @@ class CompilePlan(Plan):
     def __init__(self, task: RandomTask, target: Target) -> None:
         self.target, self.compiler = target, TOOLCHAINS[family_on(target).language].version(target)
         self._wanted = list(_programs(task, target))
-        self.programs: list[Program] = []
+        self.programs: list[ProgramCompilation] = []
 
     def carry_out(self, run: Run) -> None:
         modules = {module.digest(): module for one in self._wanted for module in one.modules}
@@ -71,7 +71,7 @@ class CompilePlan(Plan):
             if failure := program.failure:
                 yield f"{program.name}: {failure.reason}: {_telling_line(failure.detail)}"
 
-    def _compiled(self, program: Program, made: Mapping[str, Compilation]) -> Program:
+    def _compiled(self, program: ProgramCompilation, made: Mapping[str, Compilation]) -> ProgramCompilation:
         mine = [made[module.digest()] for module in program.modules]
         results = [one.made for one in mine]
         failure = next((one for one in results if isinstance(one, Measurement)), None)
@@ -84,7 +84,7 @@ class CompilePlan(Plan):
 
 def compile_random(
     task: RandomTask, folder: Path, architecture: str, *, observe: events.Observer = events.nobody
-) -> Outcome[CompilePlan]:
+) -> RunOutcome[CompilePlan]:
     """Compile every program of a task for an architecture, on all cores, into the cache of the run folder `folder`.
 
     A program depends on generator, distribution, type and block size, and its binary on compiler and architecture
@@ -95,7 +95,7 @@ def compile_random(
     return carry_out(CompilePlan(task, absent_target(architecture)), folder, observe=observe)
 
 
-def _programs(task: RandomTask, target: Target) -> Iterator[Program]:
+def _programs(task: RandomTask, target: Target) -> Iterator[ProgramCompilation]:
     """Those of a task, before they are compiled: with modules, or with a rejection."""
     family = family_on(target)
     for generator, problems in task.problems(target).items():
@@ -109,7 +109,9 @@ def _programs(task: RandomTask, target: Target) -> Iterator[Program]:
                 config, rejection = _first_legal(oracle, kind, mine, target)
                 own = oracle.solution(config).configuration
                 modules = () if rejection else family.modules(own, kind)
-                yield Program(generator.name, f"{plain_name(kind)}_t{block}", own, modules, rejection=rejection)
+                yield ProgramCompilation(
+                    generator.name, f"{plain_name(kind)}_t{block}", own, modules, rejection=rejection
+                )
 
 
 def _first_legal(

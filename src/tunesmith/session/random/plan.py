@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +21,7 @@ from tunesmith.formats.random_store import cautions_of
 from tunesmith.kernels import families
 from tunesmith.logic.random_choice import Selection, choose
 from tunesmith.logic.random_table import FILE_NAME as TABLE
-from tunesmith.problems.random import Generator
+from tunesmith.problems.random import GeneratorSpec
 from tunesmith.protocol import DRIFT
 from tunesmith.records import (
     Configuration,
@@ -35,14 +34,14 @@ from tunesmith.records import (
     Target,
     architecture_name,
 )
-from tunesmith.search import Candidates, Growing, Mode, Told
+from tunesmith.search import Candidates, Growing, MeasureMode, Told
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import write_table
 from tunesmith.session.frame.measure import ROUNDS_MORE
 from tunesmith.session.frame.outputs import Output
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .task import BYTES, RandomTask, configuration_of, default_shape, generator_of
 
@@ -54,7 +53,7 @@ MOST_GROWTH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredShape:
     """A launch shape on a problem: what came of it."""
 
     problem: Problem
@@ -77,7 +76,7 @@ def tune_random(
     reuse: Reuse = Reuse.ALL,
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
-) -> Outcome[RandomPlan]:
+) -> RunOutcome[RandomPlan]:
     """Measure launch shapes and choose; everything goes into `folder`, and the same call goes on with a stopped run.
 
     `reuse` says what of an earlier run counts. `benchmark_out` is another place for the rows of the first size. Raises
@@ -90,7 +89,7 @@ def tune_random(
     )
 
 
-class RandomPlan(Plan):
+class RandomPlan(RunPlan):
     """`measured` is everything that was measured."""
 
     policy = POLICY
@@ -100,7 +99,7 @@ class RandomPlan(Plan):
         self.task, self.target, self._benchmark_out = task, target, benchmark_out
         self._problems = task.problems(target)
         self.steps = len(self._problems)
-        self.measured: list[Measured] = []
+        self.measured: list[MeasuredShape] = []
         self.complaints: list[str] = []
         self._decided: list[str] = []
         self._cautions: tuple[str, ...] = ()
@@ -159,13 +158,13 @@ class RandomPlan(Plan):
         self.complaints = [str(complaint) for complaint in made.complaints]
         return (*made.headers, *([made.table] if made.table else []))
 
-    def _tune(self, run: Run, generator: Generator, problems: Mapping[ProblemType, Sequence[Problem]]) -> None:
+    def _tune(self, run: Run, generator: GeneratorSpec, problems: Mapping[ProblemType, Sequence[Problem]]) -> None:
         """The matrix, which grows while winners lie on its edge."""
         matrix = self.task.matrix(generator, self.target)
 
         def candidates() -> Candidates:
             shapes = dict.fromkeys((default_shape(generator), *matrix.shapes()))
-            return replace(Candidates.of_list(map(_as_configuration, shapes)), mode=Mode.FULL)
+            return replace(Candidates.of_list(map(_as_configuration, shapes)), mode=MeasureMode.FULL)
 
         def beyond(before: Candidates, told: Told) -> Candidates:
             nonlocal matrix
@@ -185,29 +184,42 @@ class RandomPlan(Plan):
             growth += 1
         self._repeat(run, generator)
 
-    def _repeat(self, run: Run, generator: Generator) -> None:
-        """In more rounds, where the host is the device: the default, and what may be the fastest somewhere."""
+    def _repeat(self, run: Run, generator: GeneratorSpec) -> None:
+        """In more rounds, where the host is the device: the default, and what may be the fastest somewhere.
+
+        The rounds may show that those were slower than they seemed; then others may be the fastest, and follow.
+        """
         rounds = ROUNDS_MORE.get(self.target.kind, 0)
-        by_problem: dict[Problem, list[Measured]] = defaultdict(list)
-        for one in self.measured:
-            if rounds and one.measurement.estimate and generator_of(one.problem.type) == generator:
-                by_problem[one.problem].append(one)
-        for problem, ran in by_problem.items():
-            measure, kind = run.measure(problem.type), problem.type
-            measure.purpose = f"{kind.name}, again"
-            reach = (1 + DRIFT) * min(one.seconds.high for one in ran)
-            shapes = [one.shape for one in ran if one.shape == default_shape(generator) or one.seconds.low <= reach]
-            wanted = {configuration_of(kind, shape, self.target): shape for shape in shapes}
-            measure.repeat(list(wanted), problem, rounds)
-            known = measure.over_rounds([(config, problem) for config in wanted], rounds)
-            again = {(problem, wanted[config]): taken for (config, _), taken in known.items()}
-            self.measured = [
-                replace(one, measurement=again.get((one.problem, one.shape), one.measurement)) for one in self.measured
-            ]
+        if not rounds:
+            return
+        for problem in dict.fromkeys(one.problem for one in self.measured):
+            if generator_of(problem.type) != generator:
+                continue
+            repeated: set[LaunchShape] = set()
+            while more := self._perhaps_fastest(problem, generator) - repeated:
+                self._take_rounds(run, problem, more, rounds)
+                repeated |= more
+
+    def _perhaps_fastest(self, problem: Problem, generator: GeneratorSpec) -> set[LaunchShape]:
+        """The default, and what no difference of the machine's speed rules out."""
+        ran = [one for one in self.measured if one.problem == problem and one.measurement.estimate]
+        reach = (1 + DRIFT) * min((one.seconds.high for one in ran), default=0.0)
+        return {one.shape for one in ran if one.shape == default_shape(generator) or one.seconds.low <= reach}
+
+    def _take_rounds(self, run: Run, problem: Problem, shapes: set[LaunchShape], rounds: int) -> None:
+        measure, kind = run.measure(problem.type), problem.type
+        measure.purpose = f"{kind.name}, again"
+        wanted = {configuration_of(kind, shape, self.target): shape for shape in sorted(shapes)}
+        measure.repeat(list(wanted), problem, rounds)
+        known = measure.over_rounds([(config, problem) for config in wanted], rounds)
+        again = {(problem, wanted[config]): taken for (config, _), taken in known.items()}
+        self.measured = [
+            replace(one, measurement=again.get((one.problem, one.shape), one.measurement)) for one in self.measured
+        ]
 
     def _measure(
         self, run: Run, kind: ProblemType, problems: Sequence[Problem], shapes: Sequence[LaunchShape], growth: int
-    ) -> Iterator[Measured]:
+    ) -> Iterator[MeasuredShape]:
         measure = run.measure(kind)
         measure.purpose = kind.name + (f", grown {growth}" if growth else "")
         wanted = {configuration_of(kind, one, self.target): one for one in shapes if self.task.wants(kind, one)}
@@ -215,9 +227,9 @@ class RandomPlan(Plan):
         run.anchor.ran(measure, measure.screen([chosen], problems, racing=False).cells)
         cells = [(config, problem) for config in chosen for problem in problems]
         for (config, problem), measurement in measure.lookup(cells, racing=False).items():
-            yield Measured(problem, wanted[config], measurement)
+            yield MeasuredShape(problem, wanted[config], measurement)
 
-    def _winners(self, generator: Generator) -> list[LaunchShape]:
+    def _winners(self, generator: GeneratorSpec) -> list[LaunchShape]:
         """The shape for all, and those for one distribution and type where there are such."""
         decisions = self._choose([generator.name]).decisions
         return [d.chosen for d in decisions] + [o.shape for d in decisions for o in d.overrides]
@@ -235,7 +247,7 @@ def _shape_of(config: Configuration) -> LaunchShape:
     return LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
 
 
-def _row(one: Measured, target: Target) -> RandomRow:
+def _row(one: MeasuredShape, target: Target) -> RandomRow:
     entry = _entry(one)
     assert entry.estimate is not None
     return RandomRow(
@@ -252,7 +264,7 @@ def _row(one: Measured, target: Target) -> RandomRow:
     )
 
 
-def _entry(one: Measured) -> google_benchmark.Entry:
+def _entry(one: MeasuredShape) -> google_benchmark.BenchmarkEntry:
     return google_benchmark.entry(one.problem, one.shape, one.measurement)
 
 

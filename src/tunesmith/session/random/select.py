@@ -12,11 +12,11 @@ from tunesmith.formats.random_outputs import write_selection
 from tunesmith.formats.random_settings import read_defaults, read_weights
 from tunesmith.logic import write_atomically
 from tunesmith.logic.random_choice import Selection, choose
-from tunesmith.logic.random_decision import Decision, Objective
+from tunesmith.logic.random_decision import RandomDecision, RandomObjective
 from tunesmith.logic.random_shapes import DEFAULT_SHAPES
 from tunesmith.records import UserError
 
-Draw = Callable[[Sequence[Decision]], Iterable[tuple[Decision, str]]]
+Draw = Callable[[Sequence[RandomDecision]], Iterable[tuple[RandomDecision, str]]]
 """A picture (SVG) for each decision."""
 
 
@@ -37,7 +37,7 @@ class Selected:
 
 def select_random(
     files: Sequence[Path],
-    objective: Objective = Objective.GEOMEAN,
+    objective: RandomObjective = RandomObjective.GEOMEAN,
     *,
     out_dir: Path | None = None,
     merge_from: Path | None = None,
@@ -67,7 +67,7 @@ def select_random(
     return selected
 
 
-def _plotted(path: Path, decision: Decision, svg: str) -> Path:
+def _plotted(path: Path, decision: RandomDecision, svg: str) -> Path:
     name = re.sub(r"[^\w.-]", "_", f"{path.stem}_{decision.architecture}_{decision.generator}{path.suffix}")
     write_atomically(path.with_name(name), svg)
     return path.with_name(name)

@@ -26,7 +26,7 @@ SMALLEST_GRID = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class LaunchMatrix:
     """Block and grid sizes, ascending, of which all pairs with enough threads are tried; and shapes that fill a GPU."""
 
     blocks: tuple[int, ...]
@@ -39,12 +39,12 @@ class Matrix:
         pairs = (LaunchShape(block, grid) for grid in self.grids for block in self.blocks)
         return tuple(dict.fromkeys((*(shape for shape in pairs if shape.threads >= self.min_threads), *self.filling)))
 
-    def shared_by(self, dimensions: int) -> Matrix:
+    def shared_by(self, dimensions: int) -> LaunchMatrix:
         """The same number of work-groups dealt to so many dimensions."""
         grids = sorted({max(1, grid // dimensions) for grid in self.grids})
-        return Matrix(self.blocks, tuple(grids), max(1, self.min_threads // dimensions))
+        return LaunchMatrix(self.blocks, tuple(grids), max(1, self.min_threads // dimensions))
 
-    def beyond(self, chosen: Iterable[LaunchShape]) -> Matrix:
+    def beyond(self, chosen: Iterable[LaunchShape]) -> LaunchMatrix:
         """With a grid size more on each edge of the grids that a chosen shape lies on; itself where none does.
 
         A chosen shape is on the lower edge also where fewer threads than `min_threads` would have been next.
@@ -58,7 +58,7 @@ class Matrix:
             if is_floor and shape.grid // 2 >= SMALLEST_GRID:
                 grids.add(shape.grid // 2)
                 least = min(least, shape.block * (shape.grid // 2))
-        return Matrix(self.blocks, tuple(sorted(grids)), least, self.filling)
+        return LaunchMatrix(self.blocks, tuple(sorted(grids)), least, self.filling)
 
 
 def matrix_for(
@@ -67,7 +67,7 @@ def matrix_for(
     grids: Sequence[int] | None,
     min_threads: int | None,
     local_bytes: Callable[[int], int] = lambda block: 0,
-) -> Matrix:
+) -> LaunchMatrix:
     """What was asked for; what was not is rocRAND's, with grids in multiples of a GPU's compute units, and on a CPU a
     few for each core, where a work-group is a loop.
 
@@ -82,7 +82,7 @@ def matrix_for(
         own_grids, least = {*GRID_SIZES, *(units * waves for waves in WAVES)}, MIN_THREADS
     tried = tuple(sorted(set(blocks or allowed)))
     is_limited = target.kind == "GPU" and not grids
-    return Matrix(
+    return LaunchMatrix(
         tried,
         tuple(sorted(set(grids or own_grids))),
         least if min_threads is None else min_threads,

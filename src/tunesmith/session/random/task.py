@@ -12,10 +12,10 @@ import numpy as np
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel, families
 from tunesmith.kernels.random.programs import PROGRAMS
-from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, Generator, Kind, random_type, scalars_for
+from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, GeneratorKind, GeneratorSpec, random_type, scalars_for
 from tunesmith.records import Configuration, LaunchShape, Problem, ProblemType, Target, UserError
 
-from .space import Matrix, matrix_for
+from .space import LaunchMatrix, matrix_for
 
 BYTES = 512 * 1024**2
 """What one call writes, unless told: rocRAND's `--bytes`."""
@@ -46,9 +46,9 @@ class RandomTask:
     dimensions: int = 16
     grow: bool = True
 
-    def problems(self, target: Target) -> dict[Generator, dict[ProblemType, list[Problem]]]:
+    def problems(self, target: Target) -> dict[GeneratorSpec, dict[ProblemType, list[Problem]]]:
         """By generator and type, those of which any launch shape is wanted. UserError where that is none."""
-        found: dict[Generator, dict[ProblemType, list[Problem]]] = defaultdict(lambda: defaultdict(list))
+        found: dict[GeneratorSpec, dict[ProblemType, list[Problem]]] = defaultdict(lambda: defaultdict(list))
         for problem in self._asked():
             generator = generator_of(problem.type)
             shapes = (default_shape(generator), *self.matrix(generator, target).shapes())
@@ -63,11 +63,11 @@ class RandomTask:
         for _ in self._asked():
             return
 
-    def matrix(self, generator: Generator, target: Target) -> Matrix:
+    def matrix(self, generator: GeneratorSpec, target: Target) -> LaunchMatrix:
         """What is tried at first; a quasi generator's grid sizes are those of one of its dimensions."""
         local_bytes = PROGRAMS[generator.name].local_bytes
         matrix = matrix_for(target, self.blocks, self.grids, self.min_threads, local_bytes)
-        return matrix.shared_by(self.dimensions) if generator.kind is Kind.QUASI else matrix
+        return matrix.shared_by(self.dimensions) if generator.kind is GeneratorKind.QUASI else matrix
 
     def wants(self, kind: ProblemType, shape: LaunchShape) -> bool:
         return not self.pattern or bool(re.search(self.pattern, f"{plain_name(kind)}_t{shape.block}_b{shape.grid}"))
@@ -94,23 +94,23 @@ class RandomTask:
                         kind = random_type(name, distribution, value_type, dynamic=True)
                         yield from self._sized(generator, kind)
 
-    def _sized(self, generator: Generator, kind: ProblemType) -> Iterator[Problem]:
+    def _sized(self, generator: GeneratorSpec, kind: ProblemType) -> Iterator[Problem]:
         fields = kind.fields
         distribution, item = fields.word("Distribution"), np.dtype(DTYPES[fields.word("ValueType")]).itemsize
         scalars = scalars_for(distribution, seed=self.seed, lam=self.lam)
         for size in self.bytes or (BYTES,):
             count = max(1, size // item)
-            if generator.kind is Kind.QUASI:
+            if generator.kind is GeneratorKind.QUASI:
                 yield Problem(kind, (max(1, count // self.dimensions), self.dimensions), scalars=scalars)
             else:
                 yield Problem(kind, (count,), scalars=scalars)
 
 
-def generator_of(kind: ProblemType) -> Generator:
+def generator_of(kind: ProblemType) -> GeneratorSpec:
     return GENERATORS[kind.fields.word("Generator")]
 
 
-def default_shape(generator: Generator) -> LaunchShape:
+def default_shape(generator: GeneratorSpec) -> LaunchShape:
     return LaunchShape(generator.default_block, generator.default_grid)
 
 
@@ -129,7 +129,7 @@ def configuration_of(kind: ProblemType, shape: LaunchShape, target: Target) -> C
     return start | {"BlockSize": shape.block, "GridSize": shape.grid}
 
 
-def _types(generator: Generator, asked: Sequence[str]) -> Sequence[str]:
+def _types(generator: GeneratorSpec, asked: Sequence[str]) -> Sequence[str]:
     if asked:
         return asked
     is_long = generator.name.startswith("threefry") and "_64_" in generator.name

@@ -12,16 +12,16 @@ import numpy as np
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k import Calibration, Decision, calibration_runs, merged
-from tunesmith.models.stream_k import Run as TimedRun
+from tunesmith.models.stream_k import StreamKCalibration, StreamKDecision, calibration_runs, merged
+from tunesmith.models.stream_k import StreamKRun as TimedRun
 from tunesmith.models.stream_k_file import dump, read
 from tunesmith.protocol import Cell
 from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.outputs import Output
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
 
@@ -60,7 +60,7 @@ def calibrate_stream_k(
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
-) -> Outcome[CalibrationPlan]:
+) -> RunOutcome[CalibrationPlan]:
     """Measure, fit, and write `out`; the same call goes on with a stopped run. `reuse` says what of an earlier run
     counts.
 
@@ -77,7 +77,7 @@ def calibrate_stream_k(
     )
 
 
-class CalibrationPlan(Plan):
+class CalibrationPlan(RunPlan):
     """`path` is the calibration file; `made` the calibrations of this run, with what a person adjusted in the file."""
 
     policy = POLICY
@@ -90,7 +90,7 @@ class CalibrationPlan(Plan):
         found = (one for word in task.what for one in asked(word, task.tile, target, task.kernel, room))
         self._kernels = list(dict.fromkeys(found))
         self.steps = len(self._kernels)
-        self._fitted: list[Calibration] = []
+        self._fitted: list[StreamKCalibration] = []
         self._tried = 0
         self._failures: list[str] = []
 
@@ -101,7 +101,7 @@ class CalibrationPlan(Plan):
             run.decided()
 
     @property
-    def made(self) -> list[Calibration]:
+    def made(self) -> list[StreamKCalibration]:
         by_subject = {one.subject: one for one in merged(self._known, self._fitted)}
         return [by_subject[one.subject] for one in self._fitted]
 
@@ -123,7 +123,7 @@ class CalibrationPlan(Plan):
         measure.purpose = str(subject)
         runs = self._runs(run, kernel, measure)
         try:
-            made = Calibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
+            made = StreamKCalibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
         except ValueError as error:
             self._failures.append(f"{subject}: {error}; `tunesmith show` on the folder of runs says why")
             return
@@ -133,7 +133,7 @@ class CalibrationPlan(Plan):
     def _runs(self, run: Run, kernel: StreamKernel, measure: RecordedMeasure) -> list[TimedRun]:
         """Every run once, problem by problem, so that a problem's inputs and reference are made once."""
         planned = calibration_runs(kernel.subject.room, kernel.tile, kernel.parts)
-        cells: list[Cell] = [(kernel.configured(Decision(*one)), kernel.problem_of(one[0])) for one in planned]
+        cells: list[Cell] = [(kernel.configured(StreamKDecision(*one)), kernel.problem_of(one[0])) for one in planned]
         with run.batch(measure.purpose, len(cells)):
             for problem in dict.fromkeys(problem for _, problem in cells):
                 configs = [config for config, its in cells if its == problem]

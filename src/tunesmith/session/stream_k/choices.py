@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from tunesmith.models.stream_k import Choice, Decision, Room, Work, choices_on
+from tunesmith.models.stream_k import Room, StreamKChoice, StreamKDecision, Work, choices_on
 
 GRIDS = 24
 SPLITS = (2, 4, 8, 16)
@@ -19,47 +19,47 @@ FUTILE = 10.0
 """Times the fewest iterations that a work-group may have, which no other cost of a launch makes up for."""
 
 
-def as_launched(work: Work, choice: Choice, room: Room, capped: bool) -> Choice:
+def as_launched(work: Work, choice: StreamKChoice, room: Room, capped: bool) -> StreamKChoice:
     """The choice that stands for all that are launched alike, in the words of the models.
 
     Whole tiles are launched with a work-group each, so that any grid means the same, unless grids are `capped`. With
     split-K, every part has a work-group.
     """
     if choice.splits > 1:
-        return Choice.split_k(work, room, choice.splits)
-    return choice if choice.streamed or capped else Choice.whole_tiles(work, room)
+        return StreamKChoice.split_k(work, room, choice.splits)
+    return choice if choice.streamed or capped else StreamKChoice.whole_tiles(work, room)
 
 
-def split_k(work: Work, room: Room, parts: Collection[int]) -> list[Choice]:
+def split_k(work: Work, room: Room, parts: Collection[int]) -> list[StreamKChoice]:
     """A choice for each number of parts that K has iterations for."""
-    return [Choice.split_k(work, room, number) for number in parts if number <= work.iterations]
+    return [StreamKChoice.split_k(work, room, number) for number in parts if number <= work.iterations]
 
 
 def sweep_of(
     work: Work,
     room: Room,
-    said: Iterable[Choice],
+    said: Iterable[StreamKChoice],
     *,
     grids: int,
     parts: Collection[int],
     capped: bool,
-) -> tuple[list[Choice], list[Choice]]:
+) -> tuple[list[StreamKChoice], list[StreamKChoice]]:
     """What is compared, each once: what the ways to decide have `said`; and what is searched, which does not depend on
     it. That is whole tiles and split-K; `grids` grids and those that cut every tile evenly, with every number of split
     tiles that makes sense, unless it has no chance.
     """
     asked = dict.fromkeys(as_launched(work, choice, room, capped) for choice in said)
-    plain = [Choice.whole_tiles(work, room), *split_k(work, room, parts)]
+    plain = [StreamKChoice.whole_tiles(work, room), *split_k(work, room, parts)]
     shared = [choice for grid in _searched(work, room, grids) for choice in _on(work, grid)]
     searched = dict.fromkeys(as_launched(work, choice, room, capped) for choice in (*plain, *shared))
-    busiest = {choice: Decision(work, choice).schedule.busiest for choice in searched}
+    busiest = {choice: StreamKDecision(work, choice).schedule.busiest for choice in searched}
     fewest = min(busiest.values())
     return list(asked), [one for one, most in busiest.items() if one in plain or most <= FUTILE * fewest]
 
 
 def closer(
-    work: Work, best: Choice, room: Room, *, grids: int, parts: Collection[int], capped: bool
-) -> Iterator[Choice]:
+    work: Work, best: StreamKChoice, room: Room, *, grids: int, parts: Collection[int], capped: bool
+) -> Iterator[StreamKChoice]:
     """What is next to the best that was searched: of split-K, one part more or less; else one work-group more or less,
     and half the way to the grids that were searched beside it, on a logarithmic scale."""
     if best.splits > 1:
@@ -84,7 +84,7 @@ def _searched(work: Work, room: Room, grids: int) -> list[int]:
     return sorted({*log_spaced(room.groups, grids), *(grid for grid in even if grid <= room.groups)})
 
 
-def _on(work: Work, grid: int) -> list[Choice]:
+def _on(work: Work, grid: int) -> list[StreamKChoice]:
     """None split, the remainder, that and a whole wave; without a remainder, splitting gives everybody whole tiles."""
     choices = choices_on(work, grid, None)
     return choices if work.tiles % grid else choices[:1]

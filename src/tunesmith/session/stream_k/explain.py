@@ -10,25 +10,25 @@ from pathlib import Path
 from tunesmith.devices import choose
 from tunesmith.models.stream_k import (
     Calibrated,
-    Calibration,
     Calibrations,
-    Choice,
-    Decision,
+    MacroTile,
     Model,
     Portable,
     Room,
-    Tile,
+    StreamKCalibration,
+    StreamKChoice,
+    StreamKDecision,
     Work,
     data_type_of,
     rivals,
 )
 from tunesmith.models.stream_k_file import read
-from tunesmith.models.stream_k_override import Override
+from tunesmith.models.stream_k_override import StreamKOverride
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Estimate, Problem, Target, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .calibrate import POLICY
 from .kernels import StreamKernel, TileFilter, asked, languages, type_named
@@ -50,11 +50,11 @@ class ExplainTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplainedLaunch:
     """One way to launch it: why it is listed, what is expected of it, and what it took, or why it has no time."""
 
     why: str
-    decision: Decision
+    decision: StreamKDecision
     measured: Estimate | None = None
     failed: str = ""
 
@@ -63,11 +63,11 @@ class Line:
 class Explanation:
     """The first line is what is launched. `said` are sentences about what it rests on."""
 
-    tile: Tile
+    tile: MacroTile
     work: Work
     room: Room
     model: str
-    lines: tuple[Line, ...]
+    lines: tuple[ExplainedLaunch, ...]
     said: tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def explain_stream_k(
     `environment` may override. Raises UserError for a task that means nothing or leaves open which calibration is
     meant, and for variables with values that mean nothing.
     """
-    override = Override.of(environment)
+    override = StreamKOverride.of(environment)
     said: list[str] = []
     tile, model, kernel = _meant(task, said)
     work = tile.work(*task.sizes)
@@ -92,23 +92,23 @@ def explain_stream_k(
     return Explanation(tile, work, model.room, model.name, lines, tuple(said))
 
 
-def _lines(work: Work, model: Model, override: Override) -> Iterator[Line]:
+def _lines(work: Work, model: Model, override: StreamKOverride) -> Iterator[ExplainedLaunch]:
     """What is chosen; then what the model would have chosen, what it considered, and what the other models say."""
     predicted = model.decide(work)
     if override.used:
-        yield Line("overridden", model.decide(work, override))
-    yield Line("predicted" if override.used else "chosen", predicted)
-    whole = Choice.whole_tiles(work, model.room)
+        yield ExplainedLaunch("overridden", model.decide(work, override))
+    yield ExplainedLaunch("predicted" if override.used else "chosen", predicted)
+    whole = StreamKChoice.whole_tiles(work, model.room)
     for choice in model.considered(work) if isinstance(model, Calibrated) else (whole,):
         if choice != predicted.choice:
-            yield Line("considered", Decision(work, choice, model.name, *model.expect(work, choice)))
+            yield ExplainedLaunch("considered", StreamKDecision(work, choice, model.name, *model.expect(work, choice)))
     for other in rivals(model):
-        yield Line(other.name, other.decide(work))
+        yield ExplainedLaunch(other.name, other.decide(work))
 
 
 def _measured(
-    lines: Sequence[Line], kernel: StreamKernel, sizes: tuple[int, int, int, int], observe: events.Observer
-) -> tuple[Line, ...]:
+    lines: Sequence[ExplainedLaunch], kernel: StreamKernel, sizes: tuple[int, int, int, int], observe: events.Observer
+) -> tuple[ExplainedLaunch, ...]:
     """Every line timed, in alternating blocks; lines that mean the same launch are one."""
     problem, oracle = kernel.problem(*sizes), ConfigurationOracle(kernel.type, kernel.target)
     cells: list[Cell] = [(kernel.configured(line.decision), problem) for line in lines]
@@ -125,7 +125,7 @@ def _measured(
     )
 
 
-class SideBySide(Plan):
+class SideBySide(RunPlan):
     """Times configurations of one problem in alternating blocks."""
 
     policy = POLICY
@@ -140,7 +140,7 @@ class SideBySide(Plan):
         self.times = measure.confirm(self._configs, [self._problem]).cells
 
 
-def _meant(task: ExplainTask, said: list[str]) -> tuple[Tile, Model, StreamKernel | None]:
+def _meant(task: ExplainTask, said: list[str]) -> tuple[MacroTile, Model, StreamKernel | None]:
     """What the question is about. Without a device there is no kernel to measure."""
     known = read(task.calibration) if task.calibration else ()
     nowhere = task.calibration is None and task.compute_units is None
@@ -156,11 +156,11 @@ def _meant(task: ExplainTask, said: list[str]) -> tuple[Tile, Model, StreamKerne
     said.append("no calibration is given: stream-K goes by rules of thumb")
     if task.tile.depth is None:
         raise UserError("--tile", f"{task.tile} has no depth", "write rows, columns and depth, such as 128x128x64")
-    tile = Tile(task.tile.m, task.tile.n, task.tile.depth)
+    tile = MacroTile(task.tile.m, task.tile.n, task.tile.depth)
     return tile, Portable(Room(task.compute_units or 1, task.occupancy)), None
 
 
-def _only(known: Sequence[Calibration], task: ExplainTask, path: Path) -> Calibration:
+def _only(known: Sequence[StreamKCalibration], task: ExplainTask, path: Path) -> StreamKCalibration:
     """The calibration of a file that is meant. Raises UserError where none is, or several are."""
     letter = data_type_of(type_named(task.type))
     found = [one for one in known if task.tile.takes(one.subject.tile) and one.subject.data_type == letter]

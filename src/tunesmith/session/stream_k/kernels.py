@@ -13,7 +13,16 @@ from pathlib import Path
 import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families, family_for
-from tunesmith.models.stream_k import SPLITS, Decision, Origin, Room, Subject, Tile, Work, data_type_of
+from tunesmith.models.stream_k import (
+    SPLITS,
+    CalibrationOrigin,
+    MacroTile,
+    Room,
+    StreamKDecision,
+    Subject,
+    Work,
+    data_type_of,
+)
 from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured, tile_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type
@@ -50,7 +59,7 @@ class StreamKernel:
     kernel: Kernel
     type: ProblemType
     configuration: Configuration
-    tile: Tile
+    tile: MacroTile
     target: Target
     room: Room
 
@@ -70,7 +79,7 @@ class StreamKernel:
         work-groups than it may."""
         return SPLITS if SPLIT in self.kernel.space(self.type) and not self.capped else ()
 
-    def configured(self, decision: Decision) -> Configuration:
+    def configured(self, decision: StreamKDecision) -> Configuration:
         """The configuration that launches it; capped, with no work-group more than its grid has."""
         return configured(self.configuration, decision.on_grid if self.capped else decision.parameters)
 
@@ -111,7 +120,7 @@ class TileFilter:
             raise UserError(place, f"{text!r} is no tile", "write rows, columns and depth, such as 128x128x64")
         return TileFilter(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
 
-    def takes(self, tile: Tile) -> bool:
+    def takes(self, tile: MacroTile) -> bool:
         return (tile.m, tile.n) == (self.m, self.n) and self.depth in (None, tile.depth)
 
     def __str__(self) -> str:
@@ -138,7 +147,7 @@ def asked(
     """
     is_file = Path(what).suffix in (".yaml", ".yml") or Path(what).is_file()
     kernels = _of_file(Path(what), target) if is_file else _of_type(type_named(what), tile, target)
-    found: dict[tuple[str, ProblemType, Tile], StreamKernel] = {}
+    found: dict[tuple[str, ProblemType, MacroTile], StreamKernel] = {}
     for one in kernels:
         if (tile is None or tile.takes(one.tile)) and kernel in ("", one.kernel.name):
             found.setdefault((one.kernel.name, one.type, one.tile), replace(one, room=room or one.room))
@@ -154,9 +163,9 @@ def asked(
     return list(found.values())
 
 
-def origin_of(kernel: StreamKernel, measure: RecordedMeasure) -> Origin:
+def origin_of(kernel: StreamKernel, measure: RecordedMeasure) -> CalibrationOrigin:
     """Of a calibration that is made now."""
-    return Origin(
+    return CalibrationOrigin(
         kernel.target.driver,
         measure.toolchain(kernel.configuration),
         kernel.type.name,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tunesmith.models.stream_k import Choice, Decision, Model, Work, rivals
+from tunesmith.models.stream_k import Model, StreamKChoice, StreamKDecision, Work, rivals
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem
@@ -25,9 +25,9 @@ class Planned:
     listed: ListedGemm
     problem: Problem
     work: Work
-    said: Mapping[str, Choice]
-    configs: Mapping[Choice, Configuration]
-    searched: frozenset[Choice]
+    said: Mapping[str, StreamKChoice]
+    configs: Mapping[StreamKChoice, Configuration]
+    searched: frozenset[StreamKChoice]
 
 
 class Planner:
@@ -49,7 +49,7 @@ class Planner:
         gemm = Gemm.of(problem)
         work = kernel.tile.work(gemm.m, gemm.n, gemm.batch, gemm.k)
         said = {model.name: self.launched(model, work) for model in self.models}
-        said[DATA_PARALLEL] = Choice.whole_tiles(work, kernel.room)
+        said[DATA_PARALLEL] = StreamKChoice.whole_tiles(work, kernel.room)
         asked, searched = sweep_of(
             work, kernel.room, said.values(), grids=self.grids, parts=self._parts, capped=kernel.capped
         )
@@ -57,7 +57,7 @@ class Planner:
         found = frozenset(searched) & legal.keys()
         return Planned(listed, problem, work, said, legal, found) if legal else None
 
-    def closer(self, one: Planned, best: Choice) -> dict[Choice, Configuration]:
+    def closer(self, one: Planned, best: StreamKChoice) -> dict[StreamKChoice, Configuration]:
         """What is next to the best of a product's searched choices, and was not tried."""
         kernel = self._in_type(one.problem.type)
         assert kernel is not None, "it was planned"
@@ -69,9 +69,9 @@ class Planner:
         return SPLITS if self.kernel.parts else ()
 
     def _legal(
-        self, kernel: StreamKernel, problem: Problem, work: Work, choices: Iterable[Choice]
-    ) -> dict[Choice, Configuration]:
-        configs = {choice: kernel.configured(Decision(work, choice)) for choice in choices}
+        self, kernel: StreamKernel, problem: Problem, work: Work, choices: Iterable[StreamKChoice]
+    ) -> dict[StreamKChoice, Configuration]:
+        configs = {choice: kernel.configured(StreamKDecision(work, choice)) for choice in choices}
         oracle = self._oracle(problem.type)
         return {
             choice: config
@@ -79,6 +79,6 @@ class Planner:
             if not (oracle.rejections(config) or oracle.rejections_for(config, problem))
         }
 
-    def launched(self, model: Model, work: Work) -> Choice:
+    def launched(self, model: Model, work: Work) -> StreamKChoice:
         """What a model chooses."""
         return as_launched(work, model.choose(work), self.kernel.room, self.kernel.capped)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.models.stream_k import Calibrated, Calibration, Origin, Run, merged
+from tunesmith.models.stream_k import Calibrated, CalibrationOrigin, StreamKCalibration, StreamKRun, merged
 from tunesmith.models.stream_k_file import dump
 
 from .calibrate import SEED
@@ -21,8 +21,8 @@ class Refit:
     """The calibration that was (None: there was none) and the one that takes its place in `path`, whose `text` has all
     calibrations; `changed` of the sweep's products are launched otherwise now."""
 
-    before: Calibration | None
-    after: Calibration
+    before: StreamKCalibration | None
+    after: StreamKCalibration
     path: Path
     text: str
     changed: int
@@ -30,8 +30,8 @@ class Refit:
 
 def refit(
     path: Path,
-    known: Sequence[Calibration],
-    origin: Origin,
+    known: Sequence[StreamKCalibration],
+    origin: CalibrationOrigin,
     swept: Sequence[Swept],
     planner: Planner,
 ) -> Refit:
@@ -43,7 +43,7 @@ def refit(
     subject = planner.kernel.subject
     before = next((one for one in known if one.subject == subject), None)
     runs = _learnt(before.runs if before else (), swept)
-    made = Calibration.of(subject, origin, runs, np.random.default_rng(SEED))
+    made = StreamKCalibration.of(subject, origin, runs, np.random.default_rng(SEED))
     every = merged(known, [made])
     after = next(one for one in every if one.subject == subject)
     asked, now = planner.models[0].name, Calibrated(after, planner.kernel.parts)
@@ -51,7 +51,7 @@ def refit(
     return Refit(before, after, path, dump(every), changed)
 
 
-def _learnt(known: Iterable[Run], swept: Iterable[Swept]) -> list[Run]:
+def _learnt(known: Iterable[StreamKRun], swept: Iterable[Swept]) -> list[StreamKRun]:
     """A run for each launch; what is newer takes the place of what is known of it.
 
     Of a sweep, only finalists count: all choices would drown the others, which are there to tell costs apart, in
@@ -62,5 +62,5 @@ def _learnt(known: Iterable[Run], swept: Iterable[Swept]) -> list[Run]:
         # To a file, and to the model, the tiles of a batch are like any others.
         work = replace(one.work, batch=1)
         for choice, estimate in one.finals.items():
-            runs[work, choice] = Run(work, choice, estimate.seconds)
+            runs[work, choice] = StreamKRun(work, choice, estimate.seconds)
     return list(runs.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k import Calibrations, Choice
+from tunesmith.models.stream_k import Calibrations, StreamKChoice
 from tunesmith.models.stream_k_file import read
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
@@ -17,9 +17,9 @@ from tunesmith.records import Configuration, Estimate, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import write_table
 from tunesmith.session.frame.outputs import Output
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .calibrate import POLICY as CALIBRATING
 from .choices import GRIDS, SPLITS
@@ -70,7 +70,7 @@ def sweep_stream_k(
     reuse: Reuse = Reuse.ALL,
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
-) -> Outcome[SweepPlan]:
+) -> RunOutcome[SweepPlan]:
     """Measure, compare, and write a table into `folder`; the same call goes on with a stopped run.
 
     `reuse` says what of an earlier run counts. `draw` makes the picture (SVG) that is written beside the table. Raises
@@ -80,7 +80,7 @@ def sweep_stream_k(
     return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
-class SweepPlan(Plan):
+class SweepPlan(RunPlan):
     """Takes a few products at a time: all their choices, raced; then what is next to the fastest of those that were
     searched whatever was predicted; then the finalists of each side by side.
 
@@ -167,7 +167,9 @@ class SweepPlan(Plan):
         races = [[(config, one.problem) for config in one.configs.values()] for one in together]
         return measure.screen_cells(races, racing=True).cells
 
-    def _refined(self, one: Planned, raced: Mapping[Cell, Estimate]) -> tuple[Planned, dict[Choice, Configuration]]:
+    def _refined(
+        self, one: Planned, raced: Mapping[Cell, Estimate]
+    ) -> tuple[Planned, dict[StreamKChoice, Configuration]]:
         """A product whose race is over, and what is next to the fastest that was searched."""
         times = {
             choice: raced[config, one.problem].seconds
@@ -208,12 +210,12 @@ def _count(one: Planned) -> int:
     return len(one.configs) + min(FINALISTS, len(one.configs))
 
 
-def _best_split(screened: dict[Choice, Estimate]) -> dict[str, Choice]:
+def _best_split(screened: dict[StreamKChoice, Estimate]) -> dict[str, StreamKChoice]:
     among = [choice for choice in screened if choice.splits in SPLITS]
     return {BEST_SPLIT: min(among, key=lambda choice: screened[choice].seconds)} if among else {}
 
 
-def _finalists(said: Iterable[Choice], screened: dict[Choice, Estimate]) -> list[Choice]:
+def _finalists(said: Iterable[StreamKChoice], screened: dict[StreamKChoice, Estimate]) -> list[StreamKChoice]:
     fastest = sorted(screened, key=lambda choice: screened[choice].seconds)
     return [choice for choice in dict.fromkeys([*said, *fastest]) if choice in screened][:FINALISTS]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from tunesmith.models.stream_k import Choice, Decision, Work
+from tunesmith.models.stream_k import StreamKChoice, StreamKDecision, Work
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Problem
 
@@ -25,12 +25,12 @@ class Swept:
     listed: ListedGemm
     problem: Problem
     work: Work
-    said: Mapping[str, Choice]
-    screened: Mapping[Choice, Estimate]
-    finals: Mapping[Choice, Estimate]
+    said: Mapping[str, StreamKChoice]
+    screened: Mapping[StreamKChoice, Estimate]
+    finals: Mapping[StreamKChoice, Estimate]
 
     @property
-    def best(self) -> Choice:
+    def best(self) -> StreamKChoice:
         """The fastest of the finalists."""
         return min(self.finals, key=lambda choice: self.finals[choice].seconds)
 
@@ -107,7 +107,7 @@ def product_text(product: Iterable[str]) -> str:
 def _rows(one: Swept, groups: int) -> Iterator[tuple[object, ...]]:
     work, product = one.work, product_of(one.listed, one.problem)
     for choice, screened in one.screened.items():
-        made = Decision(work, choice)
+        made = StreamKDecision(work, choice)
         final = one.finals.get(choice)
         times = (
             (final.seconds, final.low, final.high, one.finals[one.best].seconds / final.seconds) if final else [""] * 4

@@ -15,7 +15,7 @@ from tunesmith.protocol import Cell, Join, Phases
 from tunesmith.records import Configuration, Measurement, Problem, Target
 from tunesmith.search import some
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .steps import problems_of
 
@@ -44,7 +44,7 @@ class Sized:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class RunCalibration:
     """`startup` is what a run pays once, `compile` what a program costs; `sizes` are in the order of their work."""
 
     startup: float
@@ -78,7 +78,7 @@ class Calibration:
         )
 
 
-def calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Calibration | str:
+def calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> RunCalibration | str:
     """Measure a few configurations on the smallest problem of a size group, then on larger ones; why there is none,
     where nothing ran."""
     problems = sorted({p for step in phases.steps for p in problems_of(step)}, key=judge.work)
@@ -92,7 +92,7 @@ def calibrate(phases: Phases, judge: ConfigurationOracle, policy: Policy) -> Cal
     return plan.made()
 
 
-class _Calibrating(Plan):
+class _Calibrating(RunPlan):
     def __init__(
         self,
         judge: ConfigurationOracle,
@@ -125,7 +125,7 @@ class _Calibrating(Plan):
         larger = [p for p in self._problems if self._judge.work(problem) < self._judge.work(p) <= most]
         return larger[-1] if larger else None
 
-    def made(self) -> Calibration | str:
+    def made(self) -> RunCalibration | str:
         ran = {p: [m for m in found if m.ok and m.estimate] for p, found in self._measured.items()}
         sizes = [self._sized(problem, found) for problem, found in ran.items() if found]
         if not sizes:
@@ -136,7 +136,7 @@ class _Calibrating(Plan):
         verify = median([each.cost.verify for each in others or [first]])
         startup = max(0.0, first.cost.compile - compile_) + max(0.0, first.cost.verify - verify)
         # The smallest problem's reference is within what the first one paid.
-        return Calibration(startup, compile_, (replace(sizes[0], reference=0.0), *sizes[1:]))
+        return RunCalibration(startup, compile_, (replace(sizes[0], reference=0.0), *sizes[1:]))
 
     def _sized(self, problem: Problem, ran: Sequence[Measurement]) -> Sized:
         first, *others = ran

@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.08
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class PeerRatio:
     """A peer's time over ours for one problem: above 1 we are faster. 95 % interval over paired blocks."""
 
     ours: Estimate
@@ -33,7 +33,7 @@ class Ratio:
     high: float
 
 
-def compare(ours: Sequence[Call], peer: Sequence[Call], blocks: int = BLOCKS) -> Ratio:
+def compare(ours: Sequence[Call], peer: Sequence[Call], blocks: int = BLOCKS) -> PeerRatio:
     """Time two ways to do the same; each is given as calls over different operands, taken in turn.
 
     Blocks alternate with a pause between; the first call of a block is dropped, since it wakes threads and refills
@@ -49,7 +49,9 @@ def compare(ours: Sequence[Call], peer: Sequence[Call], blocks: int = BLOCKS) ->
             time.sleep(PAUSE_SECONDS)
             values[side].append(float(np.median(_block(turns[side], calls[side])[1:])))
     mean, low, high = paired_log_ratio(values[1], values[0])
-    return Ratio(median_interval(values[0]), median_interval(values[1]), math.exp(mean), math.exp(low), math.exp(high))
+    return PeerRatio(
+        median_interval(values[0]), median_interval(values[1]), math.exp(mean), math.exp(low), math.exp(high)
+    )
 
 
 def _block(turn: cycle[Call], calls: int) -> NDArray[np.float64]:

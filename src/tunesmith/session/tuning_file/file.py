@@ -11,6 +11,7 @@ from tunesmith.devices import APIS, asks_for_hidden, choose
 from tunesmith.kernels import LANGUAGE, OPEN, chosen, families, languages, tuning_space
 from tunesmith.protocol import Benchmark, Final, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
+from tunesmith.spaces import Space
 
 
 def ready(path: Path, max_size: int | None, selector: str | None) -> tuple[TuningFile, Target]:
@@ -24,8 +25,16 @@ def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
     """Read a tuning file against the parameters of all families that the device may have; raises UserError."""
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
-    space = partial(tuning_space, hidden=asks_for_hidden(selector))
+    space = partial(_tuned_space, hidden=asks_for_hidden(selector))
     return read_tuning_file(path, space, derived_names, max_size, chosen)
+
+
+def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:
+    """Raises LookupError where no kernel computes the operation: then there is nothing to tune."""
+    if not families(problem_type.operation, hidden):
+        operation = problem_type.operation
+        raise LookupError(f"no kernel computes {operation} yet: `tunesmith characterize` takes it, tuning does not")
+    return tuning_space(problem_type, hidden=hidden)
 
 
 def derived_names(problem_type: ProblemType) -> frozenset[str]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.problems import OPERATIONS
-from tunesmith.protocol import Final, Phases, StepForecast, TuningFile, forecast
-from tunesmith.protocol import Forecast as StepsForecast
+from tunesmith.protocol import Final, Phases, StepForecast, StepsForecast, TuningFile, forecast
 from tunesmith.records import Problem, Target
 from tunesmith.session.frame.oracle import ConfigurationOracle
 
-from .calibration import WARM_UP, Calibration, Sized, calibrate, first_configurations
+from .calibration import WARM_UP, RunCalibration, Sized, calibrate, first_configurations
 from .file import policy_of, ready
+from .order import checked_order, described_order
 from .steps import group_name, problems_of
 
 FINALISTS = 2
@@ -27,12 +27,13 @@ MOST_IN_A_BLOCK = 25
 @dataclass(frozen=True)
 class GroupForecast:
     """A size group's steps, and the seconds that they are expected to take: None without a calibration, for the reason
-    that `not_timed` gives where one was asked for."""
+    that `not_timed` gives where one was asked for. `order` says in which order cells will be measured."""
 
     name: str
     phases: Phases
     forecast: StepsForecast
     seconds: tuple[float | None, ...]
+    order: str
     not_timed: str = ""
 
 
@@ -56,18 +57,24 @@ class Forecast:
 
 
 def plan(
-    path: Path, *, device: str | None = None, max_size: int | None = None, calibrate: bool | None = None
+    path: Path,
+    *,
+    device: str | None = None,
+    max_size: int | None = None,
+    order: str | None = None,
+    calibrate: bool | None = None,
 ) -> Forecast:
     """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds.
 
     Without a word about it, that is done for our own kernels only: a kernel of the user's and its reference are
     programs, which someone who only looks at a file need not mean to run.
     """
+    order = checked_order(order)
     file, target = ready(path, max_size, device)
     users = {phases.problem_type.name: None for phases in file.groups if _runs_users_code(phases)}
     notes = [] if calibrate is not None else [_NOT_CALIBRATED.format(name) for name in users]
     groups = (
-        _group(file, phases, target, not _runs_users_code(phases) if calibrate is None else calibrate)
+        _group(file, phases, target, order, not _runs_users_code(phases) if calibrate is None else calibrate)
         for phases in file.groups
     )
     return Forecast(target, (*file.notes, *notes), tuple(groups))
@@ -80,18 +87,18 @@ def _runs_users_code(phases: Phases) -> bool:
     return OPERATIONS[phases.problem_type.operation].runs_users_code
 
 
-def _group(file: TuningFile, phases: Phases, target: Target, is_calibrated: bool) -> GroupForecast:
+def _group(file: TuningFile, phases: Phases, target: Target, order: str, is_calibrated: bool) -> GroupForecast:
     judge, policy = ConfigurationOracle(phases.problem_type, target), policy_of(file)
-    steps = forecast(phases, judge, judge.program)
+    steps, described = forecast(phases, judge, judge.program), described_order(order, phases, judge)
     found = calibrate(phases, judge, policy) if is_calibrated else ""
     if isinstance(found, str):
-        return GroupForecast(group_name(phases), phases, steps, tuple(None for _ in steps.after), found)
+        return GroupForecast(group_name(phases), phases, steps, tuple(None for _ in steps.after), described, found)
     seconds = tuple(_seconds(phases, steps, judge, found, policy))
-    return GroupForecast(group_name(phases), phases, steps, seconds)
+    return GroupForecast(group_name(phases), phases, steps, seconds, described)
 
 
 def _seconds(
-    phases: Phases, steps: StepsForecast, judge: ConfigurationOracle, known: Calibration, policy: Policy
+    phases: Phases, steps: StepsForecast, judge: ConfigurationOracle, known: RunCalibration, policy: Policy
 ) -> Iterator[float]:
     """Of each step, in their order. What is paid once is in the first step that measures."""
     startup, met = known.startup, set[Problem]()

@@ -19,7 +19,7 @@ from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
 
-from .compare import Ratio, compare
+from .compare import PeerRatio, compare
 
 MOST_SETS = 64
 """Sets of arrays at most: enough to leave a cache even where the arrays are small, without filling memory."""
@@ -46,7 +46,7 @@ class Comparison:
     flops: float
     solution: str
     rule: str
-    ratio: Ratio
+    ratio: PeerRatio
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def conditions_of(rows: Sequence[Comparison], load: HostLoad) -> Iterator[str]:
             )
 
 
-def is_wide(ratio: Ratio) -> bool:
+def is_wide(ratio: PeerRatio) -> bool:
     """Whether the interval is too wide for the ratio to be quoted."""
     return ratio.high > WIDE * ratio.low
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tunesmith.bench import median_interval
-from tunesmith.logic import Cell, FinalTable, details_of, read_csv, sizes_of, write_csv
+from tunesmith.logic import FinalTable, TableCell, details_of, read_csv, sizes_of, write_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell as ConfigCell
 from tunesmith.protocol import Dropped, Fork, Phases, Step, StepResult
@@ -62,7 +62,7 @@ def _write(run: Run, problems: Collection[Problem], table: FinalTable, path: Pat
         details = details_of(path)
         asides = [keep_aside(file).name for file in (path, details) if file.exists()]
         run.say(f"{path} {others}, which this run does not have; it is kept as {' and '.join(asides)}")
-    write_csv(table, path)
+    write_csv(table, path, run.outcome.target)
 
 
 def _other_sizes(path: Path, problems: Collection[Problem]) -> str:
@@ -138,10 +138,10 @@ def _configurations(result: StepResult) -> list[Configuration]:
 
 def _cells(
     measure: RecordedMeasure, configs: Sequence[Configuration], problems: Collection[Problem]
-) -> dict[ConfigCell, Cell]:
+) -> dict[ConfigCell, TableCell]:
     """What came of each configuration on each problem: illegal there, or once compiled, or measured."""
     asked = [(config, problem) for config in configs for problem in problems]
     reasons = {cell: refused[0] for cell in asked if (refused := measure.oracle.rejections_for(*cell))}
     known = measure.lookup([cell for cell in asked if cell not in reasons])
-    rejected = {cell: Cell(Outcome.REJECTED, why.reason, why.detail) for cell, why in reasons.items()}
-    return rejected | {cell: Cell.of(measurement) for cell, measurement in known.items()}
+    rejected = {cell: TableCell(Outcome.REJECTED, why.reason, why.detail) for cell, why in reasons.items()}
+    return rejected | {cell: TableCell.of(measurement) for cell, measurement in known.items()}

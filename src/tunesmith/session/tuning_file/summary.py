@@ -8,14 +8,14 @@ from pathlib import Path
 from tunesmith.logic import Logic, Sheet, read_csv
 from tunesmith.records import Cost, Outcome, UserError
 from tunesmith.session.frame.outputs import LOGIC, STORE, TABLES
-from tunesmith.store import Failure, Run, StepRecord, Store
+from tunesmith.store import Failure, StepRecord, Store, StoredRun
 
 
 @dataclass(frozen=True)
 class Summary:
     """The last run and its steps, the final tables by name, the logic, failures by reason, wall time by purpose."""
 
-    run: Run
+    run: StoredRun
     runs: int
     steps: tuple[StepRecord, ...]
     finals: tuple[tuple[Path, Sheet], ...]

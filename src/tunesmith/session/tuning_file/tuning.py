@@ -5,22 +5,25 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from tunesmith.logic import FinalTable
-from tunesmith.protocol import Decision, Final, Phases, Result, StepResult, TuningFile, run, step_names
+from tunesmith.protocol import ContestDecision, Final, Phases, ProtocolResult, StepResult, TuningFile, run, step_names
 from tunesmith.records import Problem, ProblemType, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.logic import logic_output
 from tunesmith.session.frame.measure import RecordedMeasure
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.frame.order import Rank
 from tunesmith.session.frame.outputs import Output
-from tunesmith.session.frame.record import Outcome
+from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
-from tunesmith.session.frame.run import Plan, Run, carry_out
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .file import policy_of, ready
+from .order import AS_IN_FILE, checked_order, rank_of
 from .steps import group_name, step_record, table_of, table_output
 
 
@@ -31,21 +34,26 @@ def tune(
     device: str | None = None,
     max_size: int | None = None,
     budget_minutes: float | None = None,
+    order: str | None = None,
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
-) -> Outcome[TuningPlan]:
+) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
 
     Everything goes into `folder`; calling again with the same arguments measures only what is missing there, and with
     another `reuse` what failed before too, or everything.
+    `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
     `budget_minutes` (else the file's BudgetMinutes) stops the run when it is spent, with all that was measured kept.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything was put away.
     """
+    order = checked_order(order)
     file, target = ready(path, max_size, device)
     for note in file.notes:
         observe(events.Said(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
-    return carry_out(TuningPlan(path, file, target), folder, budget_minutes=minutes, reuse=reuse, observe=observe)
+    return carry_out(
+        TuningPlan(path, file, target, order), folder, budget_minutes=minutes, reuse=reuse, observe=observe
+    )
 
 
 @dataclass
@@ -55,10 +63,10 @@ class Group:
     phases: Phases
     measure: RecordedMeasure
     last: StepResult | None = None
-    result: Result | None = None
+    result: ProtocolResult | None = None
 
     @property
-    def decisions(self) -> Mapping[Problem, Decision]:
+    def decisions(self) -> Mapping[Problem, ContestDecision]:
         """The winner of each size that is decided."""
         return self.last.decisions if self.last else {}
 
@@ -75,14 +83,18 @@ class Group:
         return 0 if self.result else len(_sizes(self.phases)) - len(self.decisions)
 
 
-class TuningPlan(Plan):
-    """`groups` are those that were begun; `csv` has the final table of each."""
+class TuningPlan(RunPlan):
+    """`groups` are those that were begun; `order` is the policy whose best guesses are measured first, or `file`."""
 
-    def __init__(self, path: Path, file: TuningFile, target: Target) -> None:
+    def __init__(self, path: Path, file: TuningFile, target: Target, order: str = AS_IN_FILE) -> None:
         self.file, self.target, self.policy = path, target, policy_of(file)
         self.steps = sum(len(phases.steps) for phases in file.groups)
         self.groups: list[Group] = []
+        self.order = order
         self._tuning = file
+
+    def rank(self, oracle: ConfigurationOracle) -> Rank | None:
+        return rank_of(self.order, oracle)
 
     def carry_out(self, run_: Run) -> None:
         for phases in self._tuning.groups:
@@ -102,16 +114,20 @@ class TuningPlan(Plan):
 
     def outputs(self, run: Run) -> Iterator[Output]:
         tables = [(group, table) for group in self.groups if (table := group.table) and table.problems]
-        by_type: dict[ProblemType, list[tuple[Group, FinalTable]]] = defaultdict(list)
+        by_type: dict[ProblemType, list[FinalTable]] = defaultdict(list)
+        for group, table in tables:
+            if group.decisions:
+                by_type[group.phases.problem_type].append(table)
+        logics = []
+        for kind, decided in by_type.items():
+            chosen = {problem: solutions for table in decided for problem, solutions in table.decided.items()}
+            logics.append(logic_output(run, self._tuning.logic.file_name(kind.name), kind, chosen, decided))
+        named = {solution: name for logic in logics for solution, name in logic.names.items()}
         for group, table in tables:
             assert group.last is not None
-            yield table_output(run, group.phases, group.last, table)
-            if group.decisions:
-                by_type[group.phases.problem_type].append((group, table))
-        for kind, decided in by_type.items():
-            chosen = {problem: solutions for _, table in decided for problem, solutions in table.decided.items()}
-            name = self._tuning.logic.file_name(kind.name)
-            yield logic_output(run, name, kind, chosen, [table for _, table in decided])
+            known = all(solution in named for solution in table.solutions)
+            yield table_output(run, group.phases, group.last, replace(table, named=named) if known else table)
+        yield from logics
 
     @property
     def left_out(self) -> Counter[str]:

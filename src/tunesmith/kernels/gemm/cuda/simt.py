@@ -9,7 +9,7 @@ import numpy as np
 
 from tunesmith.kernels._base import Facts, Kernel, source
 from tunesmith.kernels.gemm.cuda_common import (
-    Tile,
+    BlockTile,
     tile_parameters,
     useless_program,
     wrong_device,
@@ -56,7 +56,7 @@ class CudaSimtGemm(Kernel):
         return Space((language(self.language), *tile_parameters(), replace(GLOBAL_SPLIT, when=When.LAUNCH)))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        tile = Tile.of(config)
+        tile = BlockTile.of(config)
         yield from wrong_device(target)
         yield from wrong_type(problem_type)
         yield from wrong_work_group(tile, target)
@@ -67,7 +67,7 @@ class CudaSimtGemm(Kernel):
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         gemm, parts = Gemm.of(problem), config.integer("GlobalSplitU")
-        groups_x = max(Tile.of(config).count(gemm), -(-gemm.m * gemm.n // REDUCE_THREADS))
+        groups_x = max(BlockTile.of(config).count(gemm), -(-gemm.m * gemm.n // REDUCE_THREADS))
         yield from wrong_size(problem, groups_x, gemm.batch * parts, _workspace(gemm, parts), target)
         if parts > gemm.k:
             yield Rejection("global split", f"{parts} parts of K = {gemm.k} leave some without work")
@@ -75,10 +75,10 @@ class CudaSimtGemm(Kernel):
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             if fact.entry == "gemm":
-                yield from useless_program(fact, Tile.of(config))
+                yield from useless_program(fact, BlockTile.of(config))
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        tile, fields = Tile.of(config), problem_type.fields
+        tile, fields = BlockTile.of(config), problem_type.fields
         split = config.integer("GlobalSplitU") > 1
         macros: dict[str, int | str] = {
             "REAL": {"float32": "float", "float64": "double"}[_dtype(problem_type)],
@@ -97,7 +97,7 @@ class CudaSimtGemm(Kernel):
         return (Module(self.language, source(__package__, "simt.cu"), entries, options),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        gemm, tile, parts = Gemm.of(problem), Tile.of(config), config.integer("GlobalSplitU")
+        gemm, tile, parts = Gemm.of(problem), BlockTile.of(config), config.integer("GlobalSplitU")
         part = ceil_div(ceil_div(gemm.k, tile.depth), parts) * tile.depth
         outputs = (OperandArgument("C"), OperandArgument("D"))
         final = (
@@ -130,7 +130,7 @@ class CudaSimtGemm(Kernel):
         return Plan((multiply, add), workspace_bytes=_workspace(gemm, parts))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return Tile.of(config).derived()
+        return BlockTile.of(config).derived()
 
 
 def _dtype(problem_type: ProblemType) -> str:

@@ -28,7 +28,7 @@ from . import _rules as rules
 from ._guess import seconds
 from ._launches import REDUCTION_ITEMS, product, sums_bytes
 from ._panels import Panels
-from ._schedule import Schedule
+from ._schedule import OpenCLSchedule
 
 REAL = {"s": "float", "d": "double"}
 """What OpenCL C calls a data type of a problem type."""
@@ -40,13 +40,13 @@ ALIGNMENT = 256
 
 
 class OpenClGemm(Kernel):
-    """A GEMM whose work is cut as `Schedule` says. Families differ in their `template`, and in how it is filled."""
+    """A GEMM whose work is cut as `OpenCLSchedule` says. Families differ in their `template` and how it is filled."""
 
     operation, language = "GEMM", "OpenCL"
     template: str
 
     @abstractmethod
-    def work_group(self, schedule: Schedule) -> tuple[int, int, int]:
+    def work_group(self, schedule: OpenCLSchedule) -> tuple[int, int, int]:
         """Work-items of a work-group of the product."""
 
     @abstractmethod
@@ -71,16 +71,16 @@ class OpenClGemm(Kernel):
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         if config.word("EdgeType") == "ShiftPtr":
             yield from self.wrong_edges(config, problem.type, Gemm.of(problem))
-        yield from rules.problem_fits(Schedule.of(config), problem, self.plan(config, problem, target), target)
+        yield from rules.problem_fits(OpenCLSchedule.of(config), problem, self.plan(config, problem, target), target)
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
-        yield from rules.compiled(Schedule.of(config), facts, target)
+        yield from rules.compiled(OpenCLSchedule.of(config), facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         return (_module(self, config, problem_type),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        gemm, schedule = Gemm.of(problem), Schedule.of(config)
+        gemm, schedule = Gemm.of(problem), OpenCLSchedule.of(config)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
         panels = Panels.of(config, problem.type)
@@ -94,7 +94,7 @@ class OpenClGemm(Kernel):
         return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        schedule = Schedule.of(config)
+        schedule = OpenCLSchedule.of(config)
         return {
             "MacroTile": schedule.macro_tile,
             "MacroTile0": schedule.macro_tile[0],
@@ -108,12 +108,12 @@ class OpenClGemm(Kernel):
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         gemm = Gemm.of(problem)
         copied = sum(2 * panels.size(gemm) for panels in Panels.of(config, problem.type))
-        return seconds(Schedule.of(config), problem, target, copied)
+        return seconds(OpenCLSchedule.of(config), problem, target, copied)
 
 
 @lru_cache(maxsize=8192)
 def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType) -> Module:
-    schedule, fields = Schedule.of(config), problem_type.fields
+    schedule, fields = OpenCLSchedule.of(config), problem_type.fields
     packing = (f"pack_{panels.operand}" for panels in Panels.of(config, problem_type))
     values = {
         "schedule": schedule,

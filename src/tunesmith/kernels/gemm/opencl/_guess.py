@@ -7,7 +7,7 @@ import math
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem, Target
 
-from ._schedule import Schedule
+from ._schedule import OpenCLSchedule
 
 FLOPS_PER_UNIT = {"CPU": 1e11, "GPU": 4e11}
 """Single precision, one compute unit, the order of magnitude only."""
@@ -16,7 +16,7 @@ LATENCY = {"CPU": 3e-5, "GPU": 5e-6}
 """Seconds for one launch."""
 
 
-def seconds(schedule: Schedule, problem: Problem, target: Target, extra_bytes: int = 0) -> float:
+def seconds(schedule: OpenCLSchedule, problem: Problem, target: Target, extra_bytes: int = 0) -> float:
     """A roofline over whole waves of whole tiles: padding and half-empty waves count as work.
 
     Elements a work-item loads for each multiply-add limit its rate; each macro tile reads its operands once;
@@ -37,7 +37,7 @@ def seconds(schedule: Schedule, problem: Problem, target: Target, extra_bytes: i
     return launches * LATENCY[target.kind] + max(arithmetic, traffic / cached / BYTES_PER_SECOND[target.kind])
 
 
-def _work(schedule: Schedule, gemm: Gemm) -> tuple[int, int, int]:
+def _work(schedule: OpenCLSchedule, gemm: Gemm) -> tuple[int, int, int]:
     """Work-groups, steps along K of the one that has most, and elements that are sums over part of K."""
     if schedule.streams:
         stream = schedule.stream(gemm)

@@ -14,7 +14,7 @@ from tunesmith.kernels.gemm.launching import GRID_MAX, final, grid, integers, lo
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Argument, Launch, WorkspaceArgument
 
-from ._schedule import Schedule
+from ._schedule import OpenCLSchedule
 
 REDUCTION_ITEMS = 256
 """Work-items of a work-group that sums partial results; each sums elements of one row of D."""
@@ -22,7 +22,7 @@ SUMS = ("sum_of_splits", "sum_of_shares")
 """The second launches, which add partial sums."""
 
 
-def sums_bytes(schedule: Schedule, gemm: Gemm) -> int:
+def sums_bytes(schedule: OpenCLSchedule, gemm: Gemm) -> int:
     """What sums over parts of K need of the workspace: a compact M x N matrix for each part of K and each matrix of the
     batch; for stream-K a compact macro tile for each place that the schedule may need, and never nothing, since the
     kernel has an argument for it."""
@@ -34,7 +34,7 @@ def sums_bytes(schedule: Schedule, gemm: Gemm) -> int:
 
 
 def product(
-    schedule: Schedule,
+    schedule: OpenCLSchedule,
     gemm: Gemm,
     factors: tuple[Argument, ...],
     sums: WorkspaceArgument,

@@ -12,7 +12,7 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
 
 from ._launches import REDUCTION_ITEMS, SUMS
-from ._schedule import Schedule, TileLoads
+from ._schedule import OpenCLSchedule, TileLoads
 
 INT_MAX = 2**31 - 1
 UNROLLED_MAX = 2_048
@@ -25,7 +25,7 @@ def element_bytes(problem_type: ProblemType) -> int:
 
 def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
     """Whatever the form: data type, work-group, depth, vectors, size of the code."""
-    schedule = Schedule.of(config)
+    schedule = OpenCLSchedule.of(config)
     yield from wrong_type(problem_type)
     if element_bytes(problem_type) == 8 and not target.double_precision:
         yield Rejection("double precision", f"{target.name} has none")
@@ -51,7 +51,7 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
         yield Rejection("unrolled code", f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
 
 
-def compiled(schedule: Schedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
+def compiled(schedule: OpenCLSchedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
     """What the compiler says: how many work-items its registers allow, and the local memory it really took."""
     for fact in facts:
         items = {"gemm": schedule.work_items}.get(fact.entry, REDUCTION_ITEMS if fact.entry in SUMS else 1)
@@ -83,7 +83,7 @@ def loads(tile: TileLoads) -> Iterator[Rejection]:
         )
 
 
-def problem_fits(schedule: Schedule, problem: Problem, plan: Plan, target: Target) -> Iterator[Rejection]:
+def problem_fits(schedule: OpenCLSchedule, problem: Problem, plan: Plan, target: Target) -> Iterator[Rejection]:
     """Sizes that 32-bit indices can count, a grid that can be launched, buffers that the device can hold."""
     gemm = Gemm.of(problem)
     tiles = schedule.tiles(gemm)

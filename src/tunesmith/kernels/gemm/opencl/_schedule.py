@@ -13,7 +13,7 @@ DEFAULT_LOOP_UNROLL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class OpenCLSchedule:
     """Sizes of one work-group's work. `depth` is DepthU; `local_split` and `global_split` divide K; `mapping` is the
     width of a block of tile columns; `stream_grid` work-groups share the tiles as stream-K has it, unless it is 0."""
 
@@ -29,13 +29,13 @@ class Schedule:
     stream_full_tiles: int
 
     @staticmethod
-    def of(config: Configuration) -> Schedule:
+    def of(config: Configuration) -> OpenCLSchedule:
         items0, items1, local_split = config.integers("WorkGroup")
         tile0, tile1 = config.integers("ThreadTile")
         # Either follows from the other: DepthU = LoopUnroll x LocalSplitU. 0 means not given.
         depth, loop_unroll = config.integer("DepthU"), config.integer("LoopUnroll")
         loop_unroll = loop_unroll or (max(1, depth // local_split) if depth else DEFAULT_LOOP_UNROLL)
-        return Schedule(
+        return OpenCLSchedule(
             work_group=(items0, items1),
             local_split=local_split,
             thread_tile=(tile0, tile1),
@@ -68,11 +68,11 @@ class Schedule:
             return ("sum_of_shares",)
         return ("sum_of_splits",) if self.global_split > 1 else ()
 
-    def stream(self, gemm: Gemm) -> stream_k.Schedule:
+    def stream(self, gemm: Gemm) -> stream_k.StreamKSchedule:
         """Who computes what of all matrices of the batch, where the program is that of stream-K."""
         iterations = stream_k.iterations_of(gemm.k, self.depth)
         tiles = math.prod(self.tiles(gemm)) * gemm.batch
-        return stream_k.Schedule.two_tile(tiles, iterations, self.stream_grid, self.stream_full_tiles)
+        return stream_k.StreamKSchedule.two_tile(tiles, iterations, self.stream_grid, self.stream_full_tiles)
 
     def tiles(self, gemm: Gemm) -> tuple[int, int]:
         """Macro tiles along M and N."""
@@ -105,7 +105,7 @@ class TileLoads:
     @staticmethod
     def of(operand: str, config: Configuration, problem_type: ProblemType) -> TileLoads:
         """For `operand` "A" or "B"."""
-        schedule = Schedule.of(config)
+        schedule = OpenCLSchedule.of(config)
         extent = schedule.macro_tile["AB".index(operand)]
         along_tile = problem_type.fields.flag(f"Transpose{operand}") == (operand == "B")
         contiguous, across = (extent, schedule.depth) if along_tile else (schedule.depth, extent)

@@ -12,7 +12,7 @@ from tunesmith.spaces import Space
 
 from ._family import OpenClGemm
 from ._panels import PACK_DEPTH, Panels
-from ._schedule import Schedule
+from ._schedule import OpenCLSchedule
 
 
 class RegisterGemm(OpenClGemm):
@@ -42,7 +42,7 @@ class RegisterGemm(OpenClGemm):
             )
         )
 
-    def work_group(self, schedule: Schedule) -> tuple[int, int, int]:
+    def work_group(self, schedule: OpenCLSchedule) -> tuple[int, int, int]:
         return (*schedule.work_group, 1)
 
     def values(self, config: Configuration, problem_type: ProblemType) -> Mapping[str, object]:
@@ -55,7 +55,7 @@ class RegisterGemm(OpenClGemm):
         }
 
     def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
+        schedule = OpenCLSchedule.of(config)
         if schedule.local_split > 1:
             yield Rejection("local split", f"LocalSplitU {schedule.local_split} needs local memory to add sums in")
         if (rows := schedule.thread_tile[0]) % schedule.vector:
@@ -63,7 +63,7 @@ class RegisterGemm(OpenClGemm):
             yield Rejection("vector width and thread tile", detail)
 
     def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
+        schedule = OpenCLSchedule.of(config)
         for operand, extent, tile in zip("AB", (gemm.m, gemm.n), schedule.thread_tile, strict=True):
             if not config.flag(f"Pack{operand}") and extent < tile:
                 yield Rejection("shifted edge", f"{operand} is {extent} wide, a thread tile of {tile} has no room")

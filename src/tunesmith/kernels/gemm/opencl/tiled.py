@@ -13,7 +13,7 @@ from tunesmith.spaces import Space
 
 from . import _rules as rules
 from ._family import OpenClGemm
-from ._schedule import Schedule, TileLoads
+from ._schedule import OpenCLSchedule, TileLoads
 
 REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
@@ -47,7 +47,7 @@ class TiledGemm(OpenClGemm):
             )
         )
 
-    def work_group(self, schedule: Schedule) -> tuple[int, int, int]:
+    def work_group(self, schedule: OpenCLSchedule) -> tuple[int, int, int]:
         return (schedule.work_items, 1, 1)
 
     def values(self, config: Configuration, problem_type: ProblemType) -> Mapping[str, object]:
@@ -60,7 +60,7 @@ class TiledGemm(OpenClGemm):
         }
 
     def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
+        schedule = OpenCLSchedule.of(config)
         if any(extent % schedule.vector for extent in schedule.thread_tile):
             detail = f"VectorWidth {schedule.vector} does not divide ThreadTile {schedule.thread_tile}"
             yield Rejection("vector width and thread tile", detail)
@@ -76,7 +76,7 @@ class TiledGemm(OpenClGemm):
             yield Rejection("registers", f"about {words} for sums and loads, a work-item has {REGISTERS_MAX}")
 
     def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
-        schedule = Schedule.of(config)
+        schedule = OpenCLSchedule.of(config)
         for operand, extent in (("A", gemm.m), ("B", gemm.n)):
             along_tile = TileLoads.of(operand, config, problem_type).along_tile
             if along_tile and extent < schedule.vector:
@@ -86,7 +86,7 @@ class TiledGemm(OpenClGemm):
 
 def local_elements(config: Configuration) -> int:
     """Elements of local memory: both tiles with their padding; the sums of a slice go over them at the end."""
-    schedule = Schedule.of(config)
+    schedule = OpenCLSchedule.of(config)
     tile0, tile1 = schedule.macro_tile
     staged = schedule.depth * (tile0 + tile1 + 2 * config.integer("LdsPad"))
     return max(staged, tile0 * tile1 if schedule.local_split > 1 else 0)

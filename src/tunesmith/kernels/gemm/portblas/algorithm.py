@@ -10,7 +10,7 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Argument, Launch, Plan, Target
 
 from .text import Macros, Section
-from .tiling import Kind, Pair, Tiling, Width, blocks
+from .tiling import AccessWidth, Pair, ProgramTraits, Tiling, blocks
 
 
 class Algorithm(ABC):
@@ -39,26 +39,26 @@ class Algorithm(ABC):
         """Work-items of a work-group."""
         return tiling.items
 
-    def local_bytes(self, tiling: Tiling, kind: Kind) -> int:
+    def local_bytes(self, tiling: Tiling, kind: ProgramTraits) -> int:
         return 0
 
-    def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
+    def widths(self, tiling: Tiling, kind: ProgramTraits) -> Iterator[AccessWidth]:
         """The vectors that are to be read."""
         yield from ()
 
     @abstractmethod
-    def registers(self, tiling: Tiling, kind: Kind) -> int:
+    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
         """32-bit registers of a work-item for sums and operands, about."""
 
-    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+    def macros(self, tiling: Tiling, kind: ProgramTraits) -> Macros:
         """What holds for a whole text, whatever is transposed."""
         return block_macros(tiling, tiling.items)
 
     @abstractmethod
-    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
         """The sources of one entry."""
 
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+    def plan(self, tiling: Tiling, kind: ProgramTraits, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         """The launches. `shared_bytes` is the local memory that comes with them instead of from the source."""
         arguments = (*self.inputs(tiling, gemm), *final(gemm))
         return Plan((self.launch(tiling, gemm, gemm.batch, arguments, shared_bytes),))
@@ -91,5 +91,5 @@ def block_macros(tiling: Tiling, items: int) -> dict[str, int | str]:
     }
 
 
-def transposes(kind: Kind) -> dict[str, int | str]:
+def transposes(kind: ProgramTraits) -> dict[str, int | str]:
     return {"TRANSPOSE_A": int(kind.transpose_a), "TRANSPOSE_B": int(kind.transpose_b)}

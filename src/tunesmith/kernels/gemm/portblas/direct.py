@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .algorithm import Algorithm, transposes
 from .text import Section, named
-from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, widest
+from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, AccessWidth, ProgramTraits, Tiling, widest
 
 UNROLLED = 4
 """Steps of K written out, where they are not read in vectors."""
@@ -18,17 +18,17 @@ class Direct(Algorithm):
 
     acts = ("Vectorization", "VectorSize", "WorkItem")
 
-    def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
+    def widths(self, tiling: Tiling, kind: ProgramTraits) -> Iterator[AccessWidth]:
         if not kind.transpose_a:
             yield _rows(tiling)
         if kind.transpose_b:
             yield _columns(tiling)
 
-    def registers(self, tiling: Tiling, kind: Kind) -> int:
+    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
         rows, columns = tiling.item
         return (rows * columns + _steps(tiling, kind) * (rows + columns)) * kind.element.sum_size // 4
 
-    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
         name, steps = named("NAME", suffix), _steps(tiling, kind)
         rows = _gathered(tiling, kind) if kind.transpose_a else _rows(tiling).used
         macros = {
@@ -43,21 +43,21 @@ class Direct(Algorithm):
         return [Section("give.h", {**name, "LANES_GIVEN": rows}), Section("direct.h", macros)]
 
 
-def _rows(tiling: Tiling) -> Width:
-    return Width("the rows of a work-item", tiling.asked_width(along_k=False), tiling.item[0])
+def _rows(tiling: Tiling) -> AccessWidth:
+    return AccessWidth("the rows of a work-item", tiling.asked_width(along_k=False), tiling.item[0])
 
 
-def _columns(tiling: Tiling) -> Width:
-    return Width("the columns of a work-item", tiling.asked_width(along_k=False), tiling.item[1])
+def _columns(tiling: Tiling) -> AccessWidth:
+    return AccessWidth("the columns of a work-item", tiling.asked_width(along_k=False), tiling.item[1])
 
 
-def _steps(tiling: Tiling, kind: Kind) -> int:
+def _steps(tiling: Tiling, kind: ProgramTraits) -> int:
     """Read at once, where an operand lies along K: any number will do, since the last steps are read by themselves."""
     asked = tiling.asked_width(along_k=True) if kind.transpose_a or not kind.transpose_b else 1
-    return Width("steps", asked, asked).used
+    return AccessWidth("steps", asked, asked).used
 
 
-def _gathered(tiling: Tiling, kind: Kind) -> int | str:
+def _gathered(tiling: Tiling, kind: ProgramTraits) -> int | str:
     """Rows in a vector of sums where A does not come in such vectors: as the device computes and stores them."""
     if tiling.vectorization == "none":
         return 1

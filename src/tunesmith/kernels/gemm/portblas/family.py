@@ -15,8 +15,8 @@ from tunesmith.spaces import Space
 from . import rules
 from .algorithms import ALGORITHMS
 from .parameters import NAMED_BY, space
-from .programs import Entry, program, shared_bytes
-from .tiling import ELEMENTS, Kind, Tiling
+from .programs import EntryPoint, program, shared_bytes
+from .tiling import ELEMENTS, ProgramTraits, Tiling
 
 SINGLE_BYTES = 4
 """What `derived` takes an element for: it is not told the problem type."""
@@ -45,7 +45,7 @@ class PortBlasGemm(Kernel):
         if beyond := list(beyond_blas(problem_type, ELEMENTS)):
             yield from beyond
             return
-        yield from rules.common(ALGORITHMS[tiling.algorithm], tiling, Kind.of(problem_type), target)
+        yield from rules.common(ALGORITHMS[tiling.algorithm], tiling, ProgramTraits.of(problem_type), target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         tiling = Tiling.of(config)
@@ -57,10 +57,10 @@ class PortBlasGemm(Kernel):
         yield from rules.compiled(ALGORITHMS[tiling.algorithm], tiling, facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        return (_module(self.language, self.options, Tiling.of(config), Kind.of(problem_type)),)
+        return (_module(self.language, self.options, Tiling.of(config), ProgramTraits.of(problem_type)),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        gemm, tiling, kind = Gemm.of(problem), Tiling.of(config), Kind.of(problem.type)
+        gemm, tiling, kind = Gemm.of(problem), Tiling.of(config), ProgramTraits.of(problem.type)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
         algorithm = ALGORITHMS[tiling.algorithm]
@@ -89,7 +89,7 @@ class PortBlasCuda(PortBlasGemm):
 
 
 @lru_cache(maxsize=4096)
-def _module(language: str, options: tuple[str, ...], tiling: Tiling, kind: Kind) -> Module:
+def _module(language: str, options: tuple[str, ...], tiling: Tiling, kind: ProgramTraits) -> Module:
     algorithm = ALGORITHMS[tiling.algorithm]
-    text = program(algorithm, tiling, kind, language, [Entry("gemm", kind.transpose_a, kind.transpose_b)])
+    text = program(algorithm, tiling, kind, language, [EntryPoint("gemm", kind.transpose_a, kind.transpose_b)])
     return Module(language, text, ("gemm", "reduce") if algorithm.split else ("gemm",), options)

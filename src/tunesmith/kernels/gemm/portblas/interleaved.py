@@ -10,7 +10,7 @@ from tunesmith.records import OperandArgument, Plan, Target
 
 from .algorithm import Algorithm, block_macros, transposes
 from .text import Macros, Section, named
-from .tiling import Kind, Tiling, Width, blocks
+from .tiling import AccessWidth, ProgramTraits, Tiling, blocks
 
 
 class Interleaved(Algorithm):
@@ -22,14 +22,14 @@ class Interleaved(Algorithm):
     def items(self, tiling: Tiling) -> int:
         return tiling.items * tiling.batch[1]
 
-    def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
+    def widths(self, tiling: Tiling, kind: ProgramTraits) -> Iterator[AccessWidth]:
         yield _width(tiling)
 
-    def registers(self, tiling: Tiling, kind: Kind) -> int:
+    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
         rows, columns = tiling.item
         return (rows * columns * tiling.batch[0] + (rows + 1) * _width(tiling).used) * kind.element.sum_size // 4
 
-    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+    def macros(self, tiling: Tiling, kind: ProgramTraits) -> Macros:
         matrices, along_batch = tiling.batch
         vector = _width(tiling).used
         return {
@@ -41,14 +41,14 @@ class Interleaved(Algorithm):
             "UNROLLED": "BY_DEVICE(1, 2)",
         }
 
-    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
         name = named("NAME", suffix)
         return [
             Section("give.h", {**name, "LANES_GIVEN": _width(tiling).used}),
             Section("interleaved.h", {"ENTRY": entry, **name, **transposes(kind)}),
         ]
 
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+    def plan(self, tiling: Tiling, kind: ProgramTraits, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         matrices, along_batch = tiling.batch
         arguments = (
             *(OperandArgument("A"), *longs(gemm.lda)),
@@ -59,5 +59,5 @@ class Interleaved(Algorithm):
         return Plan((self.launch(tiling, gemm, -(-gemm.batch // (matrices * along_batch)), arguments),))
 
 
-def _width(tiling: Tiling) -> Width:
-    return Width("the matrices of a work-item", tiling.asked_width(along_k=False), tiling.batch[0])
+def _width(tiling: Tiling) -> AccessWidth:
+    return AccessWidth("the matrices of a work-item", tiling.asked_width(along_k=False), tiling.batch[0])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .algorithm import Algorithm, block_macros, transposes
 from .text import Macros, Section
-from .tiling import Kind, Pair, Tiling
+from .tiling import Pair, ProgramTraits, Tiling
 
 ADDRESSES = 16
 """Registers that indices and pointers take, about."""
@@ -18,11 +18,11 @@ class Naive(Algorithm):
     def block(self, tiling: Tiling) -> Pair:
         return tiling.group
 
-    def registers(self, tiling: Tiling, kind: Kind) -> int:
+    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
         return ADDRESSES
 
-    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+    def macros(self, tiling: Tiling, kind: ProgramTraits) -> Macros:
         return block_macros(replace(tiling, item=(1, 1)), tiling.items)
 
-    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
+    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
         return [Section("naive.h", {"ENTRY": entry, **transposes(kind)})]

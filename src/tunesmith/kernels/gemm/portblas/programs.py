@@ -9,11 +9,11 @@ from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES
 
 from .algorithm import Algorithm
 from .text import Macros, Section, text_of
-from .tiling import Kind, Tiling
+from .tiling import ProgramTraits, Tiling
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryPoint:
     """A kernel of a text: its name, what is transposed, and what its functions' names end with."""
 
     name: str
@@ -22,7 +22,9 @@ class Entry:
     suffix: str = "_of"
 
 
-def program(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str, entries: Sequence[Entry]) -> str:
+def program(
+    algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, language: str, entries: Sequence[EntryPoint]
+) -> str:
     """`kind` but for its transposes, which the entries have."""
     kinds = [replace(kind, transpose_a=entry.transpose_a, transpose_b=entry.transpose_b) for entry in entries]
     macros: Macros = {
@@ -40,7 +42,7 @@ def program(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str, ent
     return text_of(macros, [*sections, Section("reduce.h", {})] if algorithm.split else sections)
 
 
-def shared_bytes(algorithm: Algorithm, tiling: Tiling, kind: Kind, language: str) -> int:
+def shared_bytes(algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, language: str) -> int:
     """Local memory that must come with a launch, since a source may not declare so much; 0 where it may."""
     need = algorithm.local_bytes(tiling, kind)
     return need if language == "CUDA" and need > DECLARED_SHARED_BYTES else 0

@@ -12,7 +12,7 @@ from tunesmith.records import CompiledFacts, Plan, Problem, Rejection, Target
 
 from .algorithm import Algorithm
 from .staged import REDUCE_ITEMS
-from .tiling import Kind, Tiling, blocks
+from .tiling import ProgramTraits, Tiling, blocks
 
 REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
@@ -22,7 +22,7 @@ take minutes (PoCL 3.1 on a busy CPU: 10 s for 1,024 sums, 28 s for 4,096, 2026-
 MOST_BLOCKS = 2**31 - 1
 
 
-def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> Iterator[Rejection]:
+def common(algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, target: Target) -> Iterator[Rejection]:
     """Whatever the problem: types, layout, limits of the device."""
     if kind.data_type == "d" and not target.double_precision:
         yield Rejection("double precision", f"{target.name} has none")
@@ -50,7 +50,7 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: Kind, target: Target) -> 
         yield Rejection("unrolled code", f"about {words} numbers of a work-item, at most {WORDS_MAX}")
 
 
-def wrong_depth(tiling: Tiling, kind: Kind) -> Rejection | None:
+def wrong_depth(tiling: Tiling, kind: ProgramTraits) -> Rejection | None:
     """A stage must have a step, and whole ones."""
     size = kind.element.size
     if tiling.cache_line and tiling.cache_line % size == 0:

@@ -12,7 +12,7 @@ from tunesmith.records import Launch, Plan, Target, WorkspaceArgument
 
 from .algorithm import Algorithm, block_macros
 from .text import Macros, Section, named
-from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, Kind, Tiling, Width, blocks, widest
+from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, AccessWidth, ProgramTraits, Tiling, blocks, widest
 
 WARP = 32
 """Work-items that run in step on NVIDIA's GPUs, and banks of local memory, of 4 bytes."""
@@ -32,7 +32,7 @@ GROUPS_A_UNIT = {"CPU": 1, "GPU": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class StagedOperand:
     """How a stage's part of A or B is brought to local memory and read there: what `stage.h` is told.
 
     `item` is a work-item's rows of A or columns of B, `extent` those of the block. `packet` is what one access to local
@@ -43,21 +43,21 @@ class Side:
     item: int
     depth: int
     along_k: bool
-    width: Width
+    width: AccessWidth
     padded: bool
     items: int
     element_size: int
 
     @staticmethod
-    def both(tiling: Tiling, kind: Kind) -> tuple[Side, Side]:
+    def both(tiling: Tiling, kind: ProgramTraits) -> tuple[StagedOperand, StagedOperand]:
         depth = tiling.depth(kind.element)
 
-        def made(side: int, name: str, along_k: bool) -> Side:
+        def made(side: int, name: str, along_k: bool) -> StagedOperand:
             extent = tiling.block[side]
             what, side_by_side = ("the steps of a stage", depth) if along_k else (name, extent)
-            width = Width(what, tiling.asked_width(along_k), side_by_side)
+            width = AccessWidth(what, tiling.asked_width(along_k), side_by_side)
             item, padded = tiling.item[side], tiling.pad[side]
-            return Side(extent, item, depth, along_k, width, padded, tiling.items, kind.element.size)
+            return StagedOperand(extent, item, depth, along_k, width, padded, tiling.items, kind.element.size)
 
         a = made(0, "the rows of A's block", kind.transpose_a)
         return a, made(1, "the columns of B's block", not kind.transpose_b)
@@ -119,18 +119,18 @@ class Staged(Algorithm):
 
     acts = ("Vectorization", "VectorSize", "CacheLine", "WorkItem", "DoubleBuffer", "PadA", "PadB")
 
-    def local_bytes(self, tiling: Tiling, kind: Kind) -> int:
-        stage = sum(side.elements for side in Side.both(tiling, kind))
+    def local_bytes(self, tiling: Tiling, kind: ProgramTraits) -> int:
+        stage = sum(side.elements for side in StagedOperand.both(tiling, kind))
         return (2 if tiling.double_buffer else 1) * stage * kind.element.size
 
-    def widths(self, tiling: Tiling, kind: Kind) -> Iterator[Width]:
-        yield from (side.width for side in Side.both(tiling, kind))
+    def widths(self, tiling: Tiling, kind: ProgramTraits) -> Iterator[AccessWidth]:
+        yield from (side.width for side in StagedOperand.both(tiling, kind))
 
-    def registers(self, tiling: Tiling, kind: Kind) -> int:
+    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
         rows, columns = tiling.item
         return (rows * columns + rows + columns) * kind.element.sum_size // 4
 
-    def macros(self, tiling: Tiling, kind: Kind) -> Macros:
+    def macros(self, tiling: Tiling, kind: ProgramTraits) -> Macros:
         lanes_m, lanes_n = _warp(*tiling.group)
         depth, sums = tiling.depth(kind.element), tiling.item[0] * tiling.item[1]
         unrolled = depth if depth * sums <= MOST_UNROLLED else widest(max(2, MOST_UNROLLED // sums), depth)
@@ -144,8 +144,8 @@ class Staged(Algorithm):
             **({"REDUCE_ITEMS": REDUCE_ITEMS} if self.split else {}),
         }
 
-    def sections(self, tiling: Tiling, kind: Kind, entry: str, suffix: str) -> list[Section]:
-        a, b = Side.both(tiling, kind)
+    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
+        a, b = StagedOperand.both(tiling, kind)
         on_cpu = widest(WIDEST_REGISTER // kind.element.sum_size, tiling.item[0])
         rows = f"BY_DEVICE({on_cpu}, {a.packet})"
         fetched = a.registers + b.registers
@@ -180,7 +180,7 @@ class TallSkinny(Staged):
 
     split = True
 
-    def plan(self, tiling: Tiling, kind: Kind, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+    def plan(self, tiling: Tiling, kind: ProgramTraits, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         parts, part_k = parts_of_k(tiling, kind, gemm, target)
         arguments = (*self.inputs(tiling, gemm), WorkspaceArgument(), *integers(parts, part_k))
         add = Launch(
@@ -195,7 +195,7 @@ class TallSkinny(Staged):
         return Plan((multiply, add), workspace_bytes=sums)
 
 
-def parts_of_k(tiling: Tiling, kind: Kind, gemm: Gemm, target: Target) -> tuple[int, int]:
+def parts_of_k(tiling: Tiling, kind: ProgramTraits, gemm: Gemm, target: Target) -> tuple[int, int]:
     """How many, and steps of each but the last, which may have fewer; whole stages."""
     depth = tiling.depth(kind.element)
     count_m, count_n = blocks(tiling.block, gemm)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tunesmith.records import Configuration, UserError
 
 from .algorithms import ALGORITHMS
-from .programs import Entry, program
+from .programs import EntryPoint, program
 from .rules import wrong_depth
-from .tiling import ELEMENTS, Kind, Tiling
+from .tiling import ELEMENTS, ProgramTraits, Tiling
 
 LANGUAGES = ("OpenCL", "CUDA")
 ENTRIES = tuple(
-    Entry(f"gemm_{a}{b}", transpose_a=a == "t", transpose_b=b == "t", suffix=f"_{a}{b}")
+    EntryPoint(f"gemm_{a}{b}", transpose_a=a == "t", transpose_b=b == "t", suffix=f"_{a}{b}")
     for a, b in ("nn", "tn", "nt", "tt")
 )
 
@@ -31,7 +31,7 @@ def standalone_source(configuration: Configuration, language: str = "OpenCL", dt
         raise UserError("configuration", f"lacks a parameter ({error})", remedy) from None
     _known("PortBlasAlgorithm", tiling.algorithm, tuple(ALGORITHMS))
     algorithm = ALGORITHMS[tiling.algorithm]
-    kind = Kind(dtype, False, False, use_beta=True, interleaved=algorithm.interleaved)
+    kind = ProgramTraits(dtype, False, False, use_beta=True, interleaved=algorithm.interleaved)
     if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
         raise UserError("CacheLine", wrong.detail, f"give a multiple of {kind.element.size}")
     return program(algorithm, tiling, kind, language, ENTRIES)

@@ -30,7 +30,7 @@ ELEMENTS = {"s": Element("float", 4, 4), "d": Element("double", 8, 8), "h": Elem
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProgramTraits:
     """What of a problem type a program depends on."""
 
     data_type: str
@@ -40,9 +40,9 @@ class Kind:
     interleaved: bool
 
     @staticmethod
-    def of(problem_type: ProblemType) -> Kind:
+    def of(problem_type: ProblemType) -> ProgramTraits:
         fields = problem_type.fields
-        return Kind(
+        return ProgramTraits(
             data_type=fields.word("DataType"),
             transpose_a=fields.flag("TransposeA"),
             transpose_b=fields.flag("TransposeB"),
@@ -110,7 +110,7 @@ class Tiling:
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class AccessWidth:
     """Elements `asked` to be read at once of `what`, which has `extent` of them side by side."""
 
     what: str

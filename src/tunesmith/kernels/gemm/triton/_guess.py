@@ -9,7 +9,7 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Target
 
 from . import parameters as p
-from ._shape import Shape
+from ._shape import TritonShape
 
 FLOPS_PER_UNIT = {"float32": 3e12, "float16": 6e12, "bfloat16": 6e12}
 FLOPS_PER_UNIT |= dict.fromkeys(("int8", "float8_e4m3fn", "float8_e5m2"), 1.2e13)
@@ -25,7 +25,7 @@ OVERHEAD = 40
 """Rows and columns of a tile at which as much goes into its overheads as into its products."""
 
 
-def seconds(shape: Shape, gemm: Gemm, target: Target) -> float:
+def seconds(shape: TritonShape, gemm: Gemm, target: Target) -> float:
     """Whole waves of whole tiles: an iteration takes what its products or its loads take, and a tile its store."""
     element, dest = np.dtype(gemm.dtype).itemsize, np.dtype(gemm.dest).itemsize
     units = max(1, target.compute_units)
@@ -45,7 +45,7 @@ def seconds(shape: Shape, gemm: Gemm, target: Target) -> float:
     return launches * LAUNCH + max(of_units, traffic / BYTES_PER_SECOND) + partial
 
 
-def _busiest(shape: Shape, gemm: Gemm, units: int) -> tuple[int, int]:
+def _busiest(shape: TritonShape, gemm: Gemm, units: int) -> tuple[int, int]:
     """Iterations and stores of the compute unit that has most."""
     tiles, iterations = shape.tiles(gemm), shape.iterations(gemm)
     if shape.streams and shape.grid > 0:

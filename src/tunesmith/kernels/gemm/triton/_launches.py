@@ -13,7 +13,7 @@ from . import _arguments as arg
 from . import parameters as p
 from ._arguments import Given
 from ._rules import resident_groups
-from ._shape import Shape, along_k
+from ._shape import TritonShape, along_k
 
 EPILOGUES = ("loads_source", "epilogue_source")
 TILES = (*EPILOGUES, "gemm_source")
@@ -26,7 +26,7 @@ ADDED_M, ADDED_N, ADDING_WARPS = 256, 2, 4
 """The tile of `add_parts`, as `epilogue_source` has it."""
 
 
-def modules(shape: Shape, kind: Gemm) -> tuple[Module, ...]:
+def modules(shape: TritonShape, kind: Gemm) -> tuple[Module, ...]:
     """The product; with split-K also the sum of its parts. Everything but the tile's own options is as for a 1 x 1 x 1
     problem of the type."""
     entry = ENTRIES.get(shape.schedule, "data_parallel")
@@ -41,7 +41,7 @@ def modules(shape: Shape, kind: Gemm) -> tuple[Module, ...]:
     )
 
 
-def _aligned(shape: Shape) -> tuple[str, ...]:
+def _aligned(shape: TritonShape) -> tuple[str, ...]:
     """Addresses that are promised to be multiples of 16 bytes. The workspace always is one, but to say so would ask for
     operands that are, which a program that reads one element at a time can do without."""
     loads = ("a", "b") if shape.read > 1 and not shape.loads_by_tma else ()
@@ -49,7 +49,7 @@ def _aligned(shape: Shape) -> tuple[str, ...]:
     return (*loads, *stores, *(("slots", "parts") if loads or stores or shape.loads_by_tma else ()))
 
 
-def plan(shape: Shape, gemm: Gemm, target: Target, facts: Mapping[str, CompiledFacts]) -> Plan:
+def plan(shape: TritonShape, gemm: Gemm, target: Target, facts: Mapping[str, CompiledFacts]) -> Plan:
     entry = ENTRIES[shape.schedule]
     fact = facts.get(entry)
     items = (fact and fact.max_work_group_size) or shape.warps * target.sub_group_size
@@ -66,7 +66,7 @@ def plan(shape: Shape, gemm: Gemm, target: Target, facts: Mapping[str, CompiledF
     return Plan(steps, shape.workspace(gemm))
 
 
-def _groups(shape: Shape, gemm: Gemm, target: Target, fact: CompiledFacts | None) -> int:
+def _groups(shape: TritonShape, gemm: Gemm, target: Target, fact: CompiledFacts | None) -> int:
     tiles = shape.tiles(gemm)
     if shape.streams:
         return shape.streamed(gemm).grid
@@ -75,7 +75,7 @@ def _groups(shape: Shape, gemm: Gemm, target: Target, fact: CompiledFacts | None
     return tiles * shape.splits
 
 
-def _constants(shape: Shape, gemm: Gemm) -> dict[str, Value]:
+def _constants(shape: TritonShape, gemm: Gemm) -> dict[str, Value]:
     read = 1 if shape.loads_by_tma else shape.read
     is_float8 = gemm.dtype.startswith("float8")
     precision = shape.precision if gemm.dtype == "float32" else "ieee"
@@ -95,7 +95,7 @@ def _constants(shape: Shape, gemm: Gemm) -> dict[str, Value]:
     }
 
 
-def _given(shape: Shape, gemm: Gemm) -> dict[str, Given]:
+def _given(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
     """By the parameters' names, whichever of them an entry has."""
     given = {
         **_inputs(shape, gemm),
@@ -120,12 +120,12 @@ def _given(shape: Shape, gemm: Gemm) -> dict[str, Given]:
     return given
 
 
-def _given_to_add(shape: Shape, gemm: Gemm) -> dict[str, Given]:
+def _given_to_add(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
     given = _given(replace(shape, stores_by_tma=False), gemm)
     return given | arg.integers(count=shape.splits)
 
 
-def _inputs(shape: Shape, gemm: Gemm) -> dict[str, Given]:
+def _inputs(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
     if not shape.loads_by_tma:
         return {"a": arg.operand("A", gemm.dtype), "b": arg.operand("B", gemm.dtype)}
     return {
@@ -134,7 +134,7 @@ def _inputs(shape: Shape, gemm: Gemm) -> dict[str, Given]:
     }
 
 
-def _stored_by_tma(shape: Shape, gemm: Gemm) -> Given:
+def _stored_by_tma(shape: TritonShape, gemm: Gemm) -> Given:
     """A part of D's tile as it lies in memory: the columns of what `tl.dot` makes are cut."""
     m, n = (shape.m // shape.parts, shape.n) if shape.swapped else (shape.m, shape.n // shape.parts)
     strides = (gemm.stride_d, gemm.ldd, 1)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK, SHARED_RESERVED
-from tunesmith.kernels.gemm.cuda_common import GRID_LIMIT_X, GRID_LIMIT_Z, Tile, useless_program, wrong_size
+from tunesmith.kernels.gemm.cuda_common import GRID_LIMIT_X, GRID_LIMIT_Z, BlockTile, useless_program, wrong_size
 from tunesmith.kernels.gemm.launching import too_much_local
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Problem, Rejection, Target
 
 from . import parameters as p
-from ._shape import Shape, along_k
+from ._shape import TritonShape, along_k
 
 DATA_TYPES = ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2", "int8")
 SMALLEST, LARGEST = 16, 256
@@ -79,7 +79,7 @@ def wrong_widths(element: int, **widths: int) -> Iterator[Rejection]:
             yield Rejection("vector width", f"{name}: {width} elements of {element} bytes, at most {LOAD_BYTES} bytes")
 
 
-def wrong_shape(shape: Shape, gemm: Gemm, target: Target) -> Iterator[Rejection]:
+def wrong_shape(shape: TritonShape, gemm: Gemm, target: Target) -> Iterator[Rejection]:
     """Rules on a configuration alone, but for schedules and the copy engine."""
     element, dest = np.dtype(gemm.dtype).itemsize, np.dtype(gemm.dest).itemsize
     sides = {"MacroTile M": shape.m, "MacroTile N": shape.n, "DepthU": shape.depth}
@@ -101,7 +101,7 @@ def wrong_shape(shape: Shape, gemm: Gemm, target: Target) -> Iterator[Rejection]
     yield from too_much_local(_least_shared(shape, element), "for the stages of two operand tiles", target)
 
 
-def _least_shared(shape: Shape, element: int) -> int:
+def _least_shared(shape: TritonShape, element: int) -> int:
     """What the stages take whatever else the compiler needs; loads by work-items keep one of them in registers."""
     if shape.loads_by_tma:
         return shape.stages * shape.stage_bytes(element)
@@ -109,7 +109,7 @@ def _least_shared(shape: Shape, element: int) -> int:
     return (shape.stages - 1) * shape.stage_bytes(element) if copies else 0
 
 
-def wrong_schedule(shape: Shape) -> Iterator[Rejection]:
+def wrong_schedule(shape: TritonShape) -> Iterator[Rejection]:
     """Parameters that mean something for one schedule only, and combinations that Triton does not compile."""
     if shape.schedule not in p.SCHEDULE.values:
         yield Rejection("schedule", f"{shape.schedule}: this family has {', '.join(map(str, p.SCHEDULE.values))}")
@@ -125,7 +125,7 @@ def wrong_schedule(shape: Shape) -> Iterator[Rejection]:
         yield Rejection("global split", "sums over a part of K are stored whole, by the work-items")
 
 
-def wrong_specialization(shape: Shape, target: Target) -> Iterator[Rejection]:
+def wrong_specialization(shape: TritonShape, target: Target) -> Iterator[Rejection]:
     if not shape.specialized:
         return
     needs = {
@@ -146,7 +146,7 @@ def no_copy_engine(target: Target) -> Iterator[Rejection]:
         yield Rejection("architecture", f"TMA needs sm_{HOPPER} or newer, the device has {target.architecture}")
 
 
-def wrong_alignment(shape: Shape, gemm: Gemm) -> Iterator[Rejection]:
+def wrong_alignment(shape: TritonShape, gemm: Gemm) -> Iterator[Rejection]:
     """What the copy engine, or loads and stores of several elements, ask of sizes and strides."""
     a_along_k, b_along_k = along_k(gemm)
     reads = {
@@ -205,7 +205,7 @@ def useless(facts: Iterable[CompiledFacts], warps: int, target: Target) -> Itera
     for fact in facts:
         yield from too_much_local(fact.local_bytes or 0, f"{fact.entry} takes after compilation", target)
         items = fact.max_work_group_size or warps * target.sub_group_size
-        yield from useless_program(fact, Tile(items, 1, 1, 1, 1, 1))
+        yield from useless_program(fact, BlockTile(items, 1, 1, 1, 1, 1))
 
 
 def resident_groups(fact: CompiledFacts, warps: int, target: Target) -> int:
@@ -223,7 +223,7 @@ def resident_groups(fact: CompiledFacts, warps: int, target: Target) -> int:
     return target.compute_units * max(1, min(threads // items, by_registers, shared, LEAST_RESIDENT_GROUPS))
 
 
-def not_resident(shape: Shape, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
+def not_resident(shape: TritonShape, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
     """Stream-K's work-groups wait for one another, so all of them must run at once."""
     for fact in facts:
         room = resident_groups(fact, shape.warps, target)

@@ -21,7 +21,7 @@ def along_k(gemm: Gemm) -> tuple[bool, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TritonShape:
     """`m` x `n` elements of D and `depth` steps along K; `parts` in which the result is stored; `read` and `write` are
     the elements of one load and of one store."""
 
@@ -46,9 +46,9 @@ class Shape:
     full_tiles: int
 
     @staticmethod
-    def of(config: Configuration) -> Shape:
+    def of(config: Configuration) -> TritonShape:
         m, n = config.integers(p.MACRO_TILE.name)
-        return Shape(
+        return TritonShape(
             schedule=config.word(p.SCHEDULE.name),
             m=m,
             n=n,
@@ -94,12 +94,12 @@ class Shape:
         """Shared memory for one tile of A and one of B."""
         return (self.m + self.n) * self.depth * element
 
-    def streamed(self, gemm: Gemm) -> stream_k.Schedule:
+    def streamed(self, gemm: Gemm) -> stream_k.StreamKSchedule:
         """Who computes what with stream-K. Without a grid, each tile has a work-group, and none is shared."""
         tiles, iterations = self.tiles(gemm), self.iterations(gemm)
         if self.grid < 1:
-            return stream_k.Schedule(tiles, iterations, tiles)
-        return stream_k.Schedule.two_tile(tiles, iterations, self.grid, self.full_tiles)
+            return stream_k.StreamKSchedule(tiles, iterations, tiles)
+        return stream_k.StreamKSchedule.two_tile(tiles, iterations, self.grid, self.full_tiles)
 
     def workspace(self, gemm: Gemm) -> int:
         """Bytes for sums over a part of K, and for the flags that say that they are there."""

@@ -14,7 +14,7 @@ from tunesmith.spaces import Space
 from . import _guess, _launches
 from . import _rules as rules
 from . import parameters as p
-from ._shape import Shape
+from ._shape import TritonShape
 
 
 class TritonGemm(Kernel):
@@ -30,7 +30,7 @@ class TritonGemm(Kernel):
         return Space(p.DENSE)
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        shape, kind = Shape.of(config), typed(problem_type)
+        shape, kind = TritonShape.of(config), typed(problem_type)
         yield from rules.wrong_device_or_type(kind, shape.precision, target)
         yield from rules.wrong_shape(shape, kind, target)
         yield from rules.wrong_schedule(shape)
@@ -39,7 +39,7 @@ class TritonGemm(Kernel):
         yield from rules.wrong_specialization(shape, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        gemm, shape = Gemm.of(problem), Shape.of(config)
+        gemm, shape = Gemm.of(problem), TritonShape.of(config)
         groups = max(shape.tiles(gemm) * shape.splits, shape.grid)
         yield from rules.wrong_launch(problem, groups, shape.workspace(gemm), target)
         yield from rules.wrong_alignment(shape, gemm)
@@ -52,16 +52,16 @@ class TritonGemm(Kernel):
             )
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
-        shape = Shape.of(config)
+        shape = TritonShape.of(config)
         yield from rules.useless(facts, shape.warps, target)
         yield from rules.not_resident(shape, facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        return _launches.modules(Shape.of(config), typed(problem_type))
+        return _launches.modules(TritonShape.of(config), typed(problem_type))
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """Raises UserError for a grid of work-groups that wait for one another and, by `facts`, cannot run at once."""
-        gemm, shape = Gemm.of(problem), Shape.of(config)
+        gemm, shape = Gemm.of(problem), TritonShape.of(config)
         for refusal in rules.not_resident(shape, facts, target):
             raise UserError(STREAM_GRID.name, refusal.detail, "give no more than run at once, or 0")
         if 0 in (gemm.m, gemm.n, gemm.batch):
@@ -69,8 +69,8 @@ class TritonGemm(Kernel):
         return _launches.plan(shape, gemm, target, {fact.entry: fact for fact in facts})
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        shape = Shape.of(config)
+        shape = TritonShape.of(config)
         return {"MacroTile": (shape.m, shape.n), "DepthU": shape.depth, "NumWarps": shape.warps}
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
-        return _guess.seconds(Shape.of(config), Gemm.of(problem), target)
+        return _guess.seconds(TritonShape.of(config), Gemm.of(problem), target)

@@ -30,7 +30,7 @@ LARGEST = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GemvShape:
     """A configuration, typed: `rows` elements of D, `depth` steps along K; D is one column where `along_m`."""
 
     along_m: bool
@@ -42,9 +42,9 @@ class Side:
     splits: int
 
     @staticmethod
-    def of(config: Configuration) -> Side:
+    def of(config: Configuration) -> GemvShape:
         rows, depth = config.integers(p.GEMV_TILE.name)
-        return Side(
+        return GemvShape(
             along_m=config.word(p.GEMV_ALONG.name) == "M",
             rows=rows,
             depth=depth,
@@ -81,7 +81,7 @@ class TritonGemv(Kernel):
         return Space(p.GEMV)
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        side, kind = Side.of(config), typed(problem_type)
+        side, kind = GemvShape.of(config), typed(problem_type)
         yield from rules.wrong_device_or_type(kind, "ieee", target)
         yield from rules.wrong_powers(**{"GemvTile rows": side.rows, "GemvTile depth": side.depth}, NumWarps=side.warps)
         yield from rules.wrong_widths(np.dtype(kind.dtype).itemsize, GlobalReadVectorWidth=side.read)
@@ -92,7 +92,7 @@ class TritonGemv(Kernel):
             yield Rejection("registers", f"a tile of {numbers} elements for {items} work-items")
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        side, gemm = Side.of(config), Gemm.of(problem)
+        side, gemm = GemvShape.of(config), Gemm.of(problem)
         if (gemm.n if side.along_m else gemm.m) != 1:
             yield Rejection("no vector", f"D is {gemm.m} x {gemm.n}, this is for M or N = 1, as GemvAlong says")
         groups = ceil_div(side.extent(gemm), side.rows)
@@ -105,10 +105,10 @@ class TritonGemv(Kernel):
             yield Rejection("global split", f"{side.splits} parts of {side.iterations(gemm)} iterations of K")
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
-        yield from rules.useless(facts, Side.of(config).warps, target)
+        yield from rules.useless(facts, GemvShape.of(config).warps, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        side, kind = Side.of(config), typed(problem_type)
+        side, kind = GemvShape.of(config), typed(problem_type)
         given, constants = _given(side, kind), _constants(side, kind)
         options: dict[str, Value] = {"num_warps": side.warps, "num_stages": side.stages}
         aligned = ("matrix",) if side.read > 1 else ()
@@ -119,7 +119,7 @@ class TritonGemv(Kernel):
         return product, arg.module(SOURCES, "add_vectors", given, constants, adding)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        side, gemm = Side.of(config), Gemm.of(problem)
+        side, gemm = GemvShape.of(config), Gemm.of(problem)
         if 0 in (gemm.m, gemm.n, gemm.batch):
             return Plan(())
         given = _given(side, gemm)
@@ -132,12 +132,12 @@ class TritonGemv(Kernel):
         return Plan((product, add), side.workspace(gemm))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        side = Side.of(config)
+        side = GemvShape.of(config)
         return {"MacroTile": (side.rows, 1) if side.along_m else (1, side.rows), "DepthU": side.depth}
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         """The matrix once through memory, as fast as the work-groups at hand can ask for it."""
-        side, gemm = Side.of(config), Gemm.of(problem)
+        side, gemm = GemvShape.of(config), Gemm.of(problem)
         groups = ceil_div(side.extent(gemm), side.rows) * side.splits * gemm.batch
         busy = min(1.0, groups * side.warps / (4 * max(1, target.compute_units)))
         size = side.extent(gemm) * gemm.k * gemm.batch * np.dtype(gemm.dtype).itemsize
@@ -145,7 +145,7 @@ class TritonGemv(Kernel):
         return launches * _guess.LAUNCH + _guess.FILL + size / (_guess.BYTES_PER_SECOND * busy)
 
 
-def _constants(side: Side, gemm: Gemm) -> dict[str, Value]:
+def _constants(side: GemvShape, gemm: Gemm) -> dict[str, Value]:
     return {
         "ROWS": side.rows,
         "DEPTH": side.depth,
@@ -159,7 +159,7 @@ def _constants(side: Side, gemm: Gemm) -> dict[str, Value]:
     }
 
 
-def _given(side: Side, gemm: Gemm) -> dict[str, Given]:
+def _given(side: GemvShape, gemm: Gemm) -> dict[str, Given]:
     """The operand that is the matrix, and the other one as a vector with a step from one number to the next."""
     each, longer = divmod(side.iterations(gemm), side.splits)
     a_along_k, b_along_k = along_k(gemm)

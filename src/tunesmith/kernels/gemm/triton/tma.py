@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tunesmith.kernels._base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda_common import (
-    Tile,
+    BlockTile,
     tile_parameters,
     useless_program,
     wrong_device,
@@ -45,7 +45,7 @@ class TritonTmaGemm(Kernel):
         return Space((language(self.language), *tile_parameters(), STAGES, PRECISION))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        tile = Tile.of(config)
+        tile = BlockTile.of(config)
         yield from wrong_device(target)
         yield from rules.no_copy_engine(target)
         yield from wrong_type(problem_type)
@@ -66,7 +66,7 @@ class TritonTmaGemm(Kernel):
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         gemm = Gemm.of(problem)
-        yield from wrong_size(problem, Tile.of(config).count(gemm), gemm.batch, 0, target)
+        yield from wrong_size(problem, BlockTile.of(config).count(gemm), gemm.batch, 0, target)
         yield from rules.short_sum(config.word(PRECISION.name), gemm)
         for name, leading, stride in (("A", gemm.lda, gemm.stride_a), ("B", gemm.ldb, gemm.stride_b)):
             if leading * ELEMENT % rules.TMA_ALIGNMENT or stride * ELEMENT % rules.TMA_ALIGNMENT:
@@ -76,10 +76,10 @@ class TritonTmaGemm(Kernel):
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             yield from too_much_local(fact.local_bytes or 0, "after compilation", target)
-            yield from useless_program(fact, Tile.of(config))
+            yield from useless_program(fact, BlockTile.of(config))
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        tile, kind = Tile.of(config), typed(problem_type)
+        tile, kind = BlockTile.of(config), typed(problem_type)
         a_along_k, b_along_k = along_k(kind)
         constants: dict[str, Value] = {
             "TILE_M": tile.m,
@@ -96,15 +96,15 @@ class TritonTmaGemm(Kernel):
         return (arg.module((SOURCE,), ENTRY, _given(tile, kind), constants, options, aligned=None),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        gemm, tile = Gemm.of(problem), Tile.of(config)
+        gemm, tile = Gemm.of(problem), BlockTile.of(config)
         groups = (tile.count(gemm), 1, gemm.batch)
         return Plan((arg.launch(0, SOURCE, ENTRY, groups, tile.items, _given(tile, gemm)),))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        return Tile.of(config).derived()
+        return BlockTile.of(config).derived()
 
 
-def _given(tile: Tile, gemm: Gemm) -> dict[str, arg.Given]:
+def _given(tile: BlockTile, gemm: Gemm) -> dict[str, arg.Given]:
     return {
         "a": arg.loaded("A", "float32", gemm, tile.m, tile.depth),
         "b": arg.loaded("B", "float32", gemm, tile.n, tile.depth),

@@ -58,10 +58,8 @@ INLINE void values(const u32 *words, VALUE *out, Distribution distribution)
     out[0] = half_bits(unit_16(top >> 16));
 #elif VALUE_KIND == FLOAT
     out[0] = unit_float(top);
-#elif WORD_BITS == 64
-    out[0] = fused((double)(joined(words) >> 11), TWO_POW_MINUS_53, TWO_POW_MINUS_53);
 #else
-    out[0] = ((double)top + 1.0) * (1.0 / 4294967296.0);
+    out[0] = unit_double(words);
 #endif
 }
 
@@ -105,14 +103,18 @@ INLINE void values(const u32 *words, VALUE *out, Distribution distribution)
 
 #elif DISTRIBUTION_KIND == UNIFORM
 
+#if VALUE_KIND == U64
 #define IN 2
+#else
+#define IN DOUBLE_WORDS
+#endif
 #define OUT 1
 INLINE void values(const u32 *words, VALUE *out, Distribution distribution)
 {
 #if VALUE_KIND == U64
     out[0] = joined(words);
 #else
-    out[0] = fused((double)(joined(words) >> 11), TWO_POW_MINUS_53, TWO_POW_MINUS_53);
+    out[0] = unit_double(words);
 #endif
 }
 
@@ -150,7 +152,7 @@ INLINE void values(const u32 *words, VALUE *out, Distribution distribution)
 #define IN 2
 #define OUT 2
 #else
-#define IN 4
+#define IN (2 * DOUBLE_WORDS)
 #define OUT 2
 #endif
 

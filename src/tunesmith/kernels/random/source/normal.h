@@ -98,8 +98,12 @@ INLINE void sine_cosine(u32 word, float *sine, float *cosine)
 #if VALUE_KIND == DOUBLE
 INLINE void pair_of_normals(const u32 *words, REAL *pair)
 {
-    double u = fused((double)(joined(words) >> 11), TWO_POW_MINUS_53, TWO_POW_MINUS_53);
+    double u = unit_double(words);
+#if DOUBLE_WORDS == 1
+    double half_turns = (double)words[1] * (1.0 / 2147483648.0);
+#else
     double half_turns = (double)(joined(words + 2) >> 11) * (2.0 * TWO_POW_MINUS_53);
+#endif
     double radius = square_root(2.0 * minus_log(u)), sine, cosine;
 #ifdef __OPENCL_VERSION__
     sine = sinpi(half_turns);

@@ -1,5 +1,5 @@
 // Types and constants that follow from what is compiled in: DISTRIBUTION_KIND (UNIFORM, NORMAL,
-// LOG_NORMAL, POISSON), VALUE_KIND (U8, U16, U32, U64, HALF, FLOAT, DOUBLE), and QUASI where a word is a point of a low-discrepancy sequence, which pairs of words would spoil.
+// LOG_NORMAL, POISSON), VALUE_KIND (U8, U16, U32, U64, HALF, FLOAT, DOUBLE), DOUBLE_WORDS, and QUASI where a word is a point of a low-discrepancy sequence, which pairs of words would spoil.
 
 #define UNIFORM 0
 #define NORMAL 1
@@ -42,3 +42,14 @@ typedef float REAL;
 INLINE float unit_float(u32 word) { return fused((float)word, TWO_POW_MINUS_32, TWO_POW_MINUS_32); }
 INLINE float unit_16(u32 half_word) { return (float)(half_word + 1) * TWO_POW_MINUS_16; }
 INLINE u64 joined(const u32 *words) { return words[0] | (u64)words[1] << 32; }
+#if VALUE_KIND == DOUBLE
+// Of DOUBLE_WORDS words: all 32 bits of one, 53 bits of two.
+INLINE double unit_double(const u32 *words)
+{
+#if DOUBLE_WORDS == 1
+    return ((double)words[0] + 1.0) * (1.0 / 4294967296.0);
+#else
+    return fused((double)(joined(words) >> 11), TWO_POW_MINUS_53, TWO_POW_MINUS_53);
+#endif
+}
+#endif

@@ -11,8 +11,8 @@ from tunesmith.records import Configuration, Problem, Target
 
 from .kinds import PRODUCT_BYTES, ROW_BYTES
 from .launch import sides_of
-from .schedule import SUM_BYTES, Schedule
-from .shape import Shape
+from .schedule import SUM_BYTES, WgmmaSchedule
+from .shape import WgmmaShape
 
 CLOCK = 1.6e9
 """Cycles a second under a full load, which the power limit slows."""
@@ -33,8 +33,8 @@ LAUNCH = 3.0e-6
 
 
 def seconds(config: Configuration, problem: Problem, target: Target) -> float:
-    gemm, shape = Gemm.of(problem), Shape.of(config, problem.type, target.local_memory_bytes)
-    schedule = Schedule.of(config, shape, gemm, target.compute_units)
+    gemm, shape = Gemm.of(problem), WgmmaShape.of(config, problem.type, target.local_memory_bytes)
+    schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
     working = schedule.busiest * iteration_seconds(shape, schedule.grid * shape.cluster, target.compute_units)
     finishing = -(-schedule.alone // schedule.grid) * _writing(shape, shape.dest_bytes)
     if schedule.shares:
@@ -46,7 +46,7 @@ def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     return copying + LAUNCH + max(floor, working + finishing)
 
 
-def iteration_seconds(shape: Shape, work_groups: int, compute_units: int) -> float:
+def iteration_seconds(shape: WgmmaShape, work_groups: int, compute_units: int) -> float:
     """One stage of each: its products and those of others on the multiprocessor, its way through the cache, or its
     share of the time that a fetch takes."""
     products = ROW_BYTES // PRODUCT_BYTES * shape.warp_groups * product_cycles(shape.columns)
@@ -64,5 +64,5 @@ def product_cycles(columns: int) -> float:
     return max(columns / 2, (64 + columns) * PRODUCT_BYTES / 128)
 
 
-def _writing(shape: Shape, element_bytes: int) -> float:
+def _writing(shape: WgmmaShape, element_bytes: int) -> float:
     return shape.rows * shape.columns * element_bytes / EPILOGUE_RATE

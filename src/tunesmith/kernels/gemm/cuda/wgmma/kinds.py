@@ -8,7 +8,7 @@ from tunesmith.records import ProblemType
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OperandType:
     """A type of operands: PTX's name for it and for that of the sums, NumPy's name for what TMA copies, and bytes.
 
     `either_way`: an operand need not be contiguous along K. `few_bits`: sums of products have fewer than a float32.
@@ -35,17 +35,17 @@ class Kind:
 ROW_BYTES, PRODUCT_BYTES = 128, 32
 
 KINDS = {
-    "h": Kind("f16", "f32", "float16", 2, either_way=True),
-    "b": Kind("bf16", "f32", "bfloat16", 2, either_way=True),
-    "f8": Kind("e4m3", "f32", "uint8", 1, few_bits=True),
-    "b8": Kind("e5m2", "f32", "uint8", 1, few_bits=True),
-    "i8": Kind("s8", "s32", "uint8", 1),
-    "s": Kind("tf32", "f32", "float32", 4),
+    "h": OperandType("f16", "f32", "float16", 2, either_way=True),
+    "b": OperandType("bf16", "f32", "bfloat16", 2, either_way=True),
+    "f8": OperandType("e4m3", "f32", "uint8", 1, few_bits=True),
+    "b8": OperandType("e5m2", "f32", "uint8", 1, few_bits=True),
+    "i8": OperandType("s8", "s32", "uint8", 1),
+    "s": OperandType("tf32", "f32", "float32", 4),
 }
 """By the letter of the data type; single precision where a problem allows its products to be made in TF32."""
 
 
-def kind_of(problem_type: ProblemType) -> Kind | None:
+def kind_of(problem_type: ProblemType) -> OperandType | None:
     """None where no such instruction computes what is asked."""
     letter = problem_type.fields.word("DataType")
     if letter == "s" and "F32XdlMathOp" not in problem_type.fields:

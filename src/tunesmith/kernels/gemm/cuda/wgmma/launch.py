@@ -23,8 +23,8 @@ from tunesmith.records import (
 )
 
 from .kinds import ROW_BYTES
-from .schedule import Schedule, Workspace
-from .shape import ROWS_OF_A_GROUP, Shape
+from .schedule import WgmmaSchedule, Workspace
+from .shape import ROWS_OF_A_GROUP, WgmmaShape
 
 SWIZZLES = {32: 1, 64: 2, 128: 3}
 """CU_TENSOR_MAP_SWIZZLE_32B, _64B and _128B."""
@@ -37,8 +37,8 @@ NOTHING = ScalarArgument(0, "uint64")
 
 
 def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
-    gemm, shape = Gemm.of(problem), Shape.of(config, problem.type)
-    schedule = Schedule.of(config, shape, gemm, target.compute_units)
+    gemm, shape = Gemm.of(problem), WgmmaShape.of(config, problem.type)
+    schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
     workspace = Workspace.of(schedule, shape)
     sides = sides_of(gemm, shape, workspace.size)
     copies = tuple(side.copy for side in sides.values() if side.copy)
@@ -59,14 +59,14 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
     return Plan(tuple(steps), workspace_bytes(sides, workspace), zeroed=workspace.flag_bytes)
 
 
-def workspace_bytes(sides: Mapping[str, Side], workspace: Workspace) -> int:
+def workspace_bytes(sides: Mapping[str, TmaOperand], workspace: Workspace) -> int:
     """What partial sums need, and behind it the copies of operands."""
     ends = (side.copy.offset + side.copy.bytes for side in sides.values() if side.copy)
     return max((workspace.size, *ends))
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class TmaOperand:
     """An operand as TMA sees it: batch, outer, contiguous. Where it is not fetched from where it lies, there is a
     `copy` of it."""
 
@@ -76,7 +76,7 @@ class Side:
     along_k: bool
     copy: AlignedCopy | None = None
 
-    def fetched(self, side: int, sharers: int, shape: Shape) -> TensorMapArgument:
+    def fetched(self, side: int, sharers: int, shape: WgmmaShape) -> TensorMapArgument:
         """With the box that one copy brings, of a tile that has `side` rows or columns and that `sharers` work-groups
         fetch together."""
         depth = shape.kind.depth
@@ -86,7 +86,7 @@ class Side:
         return TensorMapArgument(name, dtype, self.shape, self.strides, box, SWIZZLES[ROW_BYTES], offset)
 
 
-def sides_of(gemm: Gemm, shape: Shape, offset: int) -> dict[str, Side]:
+def sides_of(gemm: Gemm, shape: WgmmaShape, offset: int) -> dict[str, TmaOperand]:
     """A and B. From `offset` on in the workspace are copies of what TMA does not take, and of what the instruction
     takes only the other way round."""
     sides = {}
@@ -101,25 +101,25 @@ def sides_of(gemm: Gemm, shape: Shape, offset: int) -> dict[str, Side]:
             copy = AlignedCopy(name, gemm.batch, rows, length, leading, stride, shape.kind.bytes, offset, transposed)
             offset += copy.bytes
             extents, strides = (gemm.batch, copy.rows_to, copy.length_to), (copy.stride_to, copy.leading_to, 1)
-            sides[name] = Side(name, extents, strides, along_k or transposed, copy)
+            sides[name] = TmaOperand(name, extents, strides, along_k or transposed, copy)
         else:
-            sides[name] = Side(name, (gemm.batch, rows, length), (stride, leading, 1), along_k)
+            sides[name] = TmaOperand(name, (gemm.batch, rows, length), (stride, leading, 1), along_k)
     return sides
 
 
-def _fetched(sides: Mapping[str, Side], shape: Shape) -> tuple[TensorMapArgument, TensorMapArgument]:
+def _fetched(sides: Mapping[str, TmaOperand], shape: WgmmaShape) -> tuple[TensorMapArgument, TensorMapArgument]:
     x, y = (sides["B"], sides["A"]) if shape.rows_are_n else (sides["A"], sides["B"])
     return x.fetched(shape.rows, shape.cluster_columns, shape), y.fetched(shape.columns, shape.cluster_rows, shape)
 
 
-def _stored(gemm: Gemm, shape: Shape) -> TensorMapArgument:
+def _stored(gemm: Gemm, shape: WgmmaShape) -> TensorMapArgument:
     """D, of which one copy writes what a warp group has of a part's columns."""
     sides = (ROWS_OF_A_GROUP, shape.part) if shape.rows_are_n else (shape.part, ROWS_OF_A_GROUP)
     extents, strides = (gemm.batch, gemm.n, gemm.m), (gemm.stride_d, gemm.ldd, 1)
     return TensorMapArgument("D", shape.dest, extents, strides, (1, *sides), SWIZZLES[sides[1] * shape.dest_bytes])
 
 
-def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
+def _epilogue(gemm: Gemm, shape: WgmmaShape) -> tuple[Argument, ...]:
     given = {"D": True, "C": True, "Bias": gemm.bias, "ScaleA": gemm.scaled, "ScaleB": gemm.scaled}
     return (
         *(OperandArgument(name) if is_given else NOTHING for name, is_given in given.items()),
@@ -129,7 +129,7 @@ def _epilogue(gemm: Gemm, shape: Shape) -> tuple[Argument, ...]:
     )
 
 
-def _shared(schedule: Schedule, workspace: Workspace) -> tuple[Argument, ...]:
+def _shared(schedule: WgmmaSchedule, workspace: Workspace) -> tuple[Argument, ...]:
     # A plan without shared tiles has no workspace.
     places = (WorkspaceArgument(workspace.sums_at), WorkspaceArgument(0)) if schedule.shares else (NOTHING, NOTHING)
     return (*places, *integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts))

@@ -12,8 +12,8 @@ from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType
 
 from .kinds import kind_of
 from .launch import COPIES, sides_of, workspace_bytes
-from .schedule import Schedule, Workspace
-from .shape import COLUMN_STEP, ROWS_OF_A_GROUP, Shape
+from .schedule import WgmmaSchedule, Workspace
+from .shape import COLUMN_STEP, ROWS_OF_A_GROUP, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
@@ -25,7 +25,7 @@ MOST_ITERATIONS = 2**31 - 1
 
 
 def rejections(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-    shape = Shape.of(config, problem_type, target.local_memory_bytes)
+    shape = WgmmaShape.of(config, problem_type, target.local_memory_bytes)
     yield from wrong_device(target)
     if target.architecture != ARCHITECTURE:
         yield Rejection("architecture", f"wgmma is {ARCHITECTURE}'s alone, the device has {target.architecture}")
@@ -36,7 +36,7 @@ def rejections(config: Configuration, problem_type: ProblemType, target: Target)
     yield from _wrong_split(config, shape, target)
 
 
-def _wrong_kind(shape: Shape, problem_type: ProblemType) -> Iterator[Rejection]:
+def _wrong_kind(shape: WgmmaShape, problem_type: ProblemType) -> Iterator[Rejection]:
     if kind_of(problem_type) is None:
         letter = problem_type.fields.word("DataType")
         yield Rejection("data type", f"{problem_type.name}: the tensor cores here do not multiply {letter} exactly")
@@ -46,7 +46,7 @@ def _wrong_kind(shape: Shape, problem_type: ProblemType) -> Iterator[Rejection]:
         yield Rejection("promotion", f"sums of {shape.kind.ptx} products have all their bits")
 
 
-def _wrong_tile(shape: Shape, target: Target) -> Iterator[Rejection]:
+def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
     if shape.columns % COLUMN_STEP or shape.columns > MOST_BOX:
         yield Rejection("tile shape", f"{shape.columns} columns, not a multiple of {COLUMN_STEP} up to {MOST_BOX}")
     if not 1 <= shape.warp_groups <= 3:
@@ -67,7 +67,7 @@ def _wrong_tile(shape: Shape, target: Target) -> Iterator[Rejection]:
         yield Rejection("local memory", f"{need} bytes for the stages, the device has {target.local_memory_bytes}")
 
 
-def _wrong_split(config: Configuration, shape: Shape, target: Target) -> Iterator[Rejection]:
+def _wrong_split(config: Configuration, shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
     splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
     if grid and splits > 1:
         yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
@@ -82,11 +82,11 @@ def _wrong_split(config: Configuration, shape: Shape, target: Target) -> Iterato
 
 
 def rejections_for(config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-    gemm, shape = Gemm.of(problem), Shape.of(config, problem.type)
+    gemm, shape = Gemm.of(problem), WgmmaShape.of(config, problem.type)
     if not all(problem.sizes):
         yield Rejection("empty", f"sizes {problem.sizes}: TMA has no view of an operand without elements")
         return
-    schedule = Schedule.of(config, shape, gemm, target.compute_units)
+    schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
     workspace = Workspace.of(schedule, shape)
     sides = sides_of(gemm, shape, workspace.size)
     groups = max((side.copy.launch(COPIES).grid[0] for side in sides.values() if side.copy), default=1)

@@ -12,14 +12,14 @@ from tunesmith.kernels.gemm.stream_k import iterations_of, streamed_tiles
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import ZEROED_HEAD, Configuration
 
-from .shape import Shape
+from .shape import WgmmaShape
 
 FLAG_BYTES, SUM_BYTES = 4, 4
 WORKSPACE_ALIGNMENT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class WgmmaSchedule:
     """On `grid` work-groups (or clusters of them), which are as many as run at once where tiles are whole, and one for
     each multiprocessor where some wait for others: `alone` whole tiles of `iterations`; then, of the iterations of all
     others, each `stretch` is cut into `parts`, which makes `shares` in all."""
@@ -32,19 +32,21 @@ class Schedule:
     parts: int = 1
 
     @staticmethod
-    def of(config: Configuration, shape: Shape, gemm: Gemm, compute_units: int) -> Schedule:
+    def of(config: Configuration, shape: WgmmaShape, gemm: Gemm, compute_units: int) -> WgmmaSchedule:
         tiles, iterations = shape.tiles(gemm), iterations_of(gemm.k, shape.kind.depth)
         splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid") // shape.cluster
         resident = compute_units // shape.cluster
         if grid:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
-            return Schedule(grid, iterations, tiles - streamed, grid if streamed else 0, streamed * iterations, grid)
+            return WgmmaSchedule(
+                grid, iterations, tiles - streamed, grid if streamed else 0, streamed * iterations, grid
+            )
         if splits > 1:
             shares = tiles * splits
             # Each turn is of whole tiles, so that nobody waits for a work-group with a larger number.
             whole = max(resident // splits * splits, 1)
-            return Schedule(min(shares, whole), iterations, 0, shares, iterations, splits)
-        return Schedule(min(tiles, resident * shape.beside), iterations, tiles)
+            return WgmmaSchedule(min(shares, whole), iterations, 0, shares, iterations, splits)
+        return WgmmaSchedule(min(tiles, resident * shape.beside), iterations, tiles)
 
     @property
     def split_iterations(self) -> int:
@@ -66,7 +68,7 @@ class Workspace:
     sum_bytes: int
 
     @staticmethod
-    def of(schedule: Schedule, shape: Shape) -> Workspace:
+    def of(schedule: WgmmaSchedule, shape: WgmmaShape) -> Workspace:
         places = schedule.shares * shape.cluster
         return Workspace(places * shape.warp_groups * FLAG_BYTES, places * shape.rows * shape.columns * SUM_BYTES)
 

@@ -10,7 +10,7 @@ from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK, SHARED_RESERVED
 from tunesmith.problems.gemm import DATA_TYPES, Gemm, dest_of
 from tunesmith.records import Configuration, ProblemType
 
-from .kinds import KINDS, ROW_BYTES, Kind, kind_of
+from .kinds import KINDS, ROW_BYTES, OperandType, kind_of
 
 ROWS_OF_A_GROUP, COLUMN_STEP = 64, 16
 STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
@@ -21,12 +21,12 @@ MOST_ITEMS = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WgmmaShape:
     """x is the operand whose side makes the rows, y the other one, each as it is fetched: a transposed copy lies along
     K. `dest` is NumPy's name of D's type; where TMA writes D, a warp group gives it `parts` at once; `splits` says
     that the program can share a tile among work-groups; a cluster has so many of these along rows and columns."""
 
-    kind: Kind
+    kind: OperandType
     dest: str
     warp_groups: int
     columns: int
@@ -42,7 +42,7 @@ class Shape:
     cluster_columns: int
 
     @staticmethod
-    def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> Shape:
+    def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> WgmmaShape:
         """Of a type that the tensor cores do not multiply, the shape is that of half precision."""
         fields = problem_type.fields
         kind = kind_of(problem_type) or KINDS["h"]
@@ -52,7 +52,7 @@ class Shape:
         x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
         cluster_m, cluster_n = config.integers("ClusterShape")
         by_tma = config.word("StorePath") == "TMA"
-        shape = Shape(
+        shape = WgmmaShape(
             kind=kind,
             dest=DATA_TYPES[dest_of(problem_type)].dtype,
             warp_groups=config.integer("WarpGroups"),
@@ -73,7 +73,7 @@ class Shape:
             shape = replace(shape, stages=fit)
         return shape._with_more_parts(memory) if by_tma else shape
 
-    def _with_more_parts(self, memory: int) -> Shape:
+    def _with_more_parts(self, memory: int) -> WgmmaShape:
         """With as many parts of D at once as make half a tile, and as cost neither a stage nor a work-group beside."""
         half = -(-self.columns // (2 * self.part))
         wider = (replace(self, parts=parts) for parts in range(half, 1, -1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunesmith.kernels._base import source
 from tunesmith.records import Configuration, Module, ProblemType
 
-from .shape import Shape
+from .shape import WgmmaShape
 
 ARCHITECTURE = "sm_90"
 """Its `a` features, warp-group products among them, are in no other architecture (PTX ISA, wgmma)."""
@@ -14,7 +14,7 @@ TEXTS = ("hardware.cu", "layout.cu", "schedule.cu", "epilogue.cu", "kernel.cu")
 
 
 def module(config: Configuration, problem_type: ProblemType) -> Module:
-    shape = Shape.of(config, problem_type)
+    shape = WgmmaShape.of(config, problem_type)
     options = (f"--gpu-architecture={ARCHITECTURE}a", *_macros(config, problem_type, shape))
     return Module("CUDA", "\n".join((_words(shape), _instruction(shape), *map(text, TEXTS))), ("gemm",), options)
 
@@ -23,7 +23,7 @@ def text(name: str) -> str:
     return source(__package__, "source", name)
 
 
-def _macros(config: Configuration, problem_type: ProblemType, shape: Shape) -> tuple[str, ...]:
+def _macros(config: Configuration, problem_type: ProblemType, shape: WgmmaShape) -> tuple[str, ...]:
     fields = problem_type.fields
     macros = {
         "ELEMENT_BYTES": shape.kind.bytes,
@@ -51,7 +51,7 @@ def _macros(config: Configuration, problem_type: ProblemType, shape: Shape) -> t
     return tuple(f"-D{name}={value}" for name, value in macros.items())
 
 
-def _words(shape: Shape) -> str:
+def _words(shape: WgmmaShape) -> str:
     sums = "int" if shape.kind.sums == "s32" else "float"
     return f"""typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -60,7 +60,7 @@ typedef {sums} Sum;
 """
 
 
-def _instruction(shape: Shape) -> str:
+def _instruction(shape: WgmmaShape) -> str:
     """`multiply_add(sums, x, y, keep)`: the instruction, whose outputs are COLUMNS / 2 registers of each thread."""
     kind, columns, count = shape.kind, shape.columns, shape.columns // 2
     constraint = "+r" if kind.sums == "s32" else "+f"

@@ -21,7 +21,7 @@ Put = Callable[[Buffer], None]
 """Writes an operand's content to the beginning of a buffer."""
 
 
-class Arena:
+class OperandSets:
     """`sets[i]` maps an operand's name to a buffer; all sets hold the same numbers at different addresses.
 
     The first set of an operand is `put` there, by its name; the others are copied by the device. Of those without a
@@ -90,14 +90,14 @@ def set_count(set_bytes: int, touched: float, target: Target, cold: bool) -> int
     return max(1, min(needed, affordable, _MOST_SETS))
 
 
-class Arenas:
+class OperandSetsCache:
     """The arenas of the last problems, kept since candidates of one problem come in turn."""
 
     def __init__(self, device: Device, cold: bool) -> None:
         self._device, self._cold = device, cold
-        self._kept: OrderedDict[str, Arena] = OrderedDict()
+        self._kept: OrderedDict[str, OperandSets] = OrderedDict()
 
-    def get(self, problem: Problem, operands: Sequence[Operand], touched: float, put: Mapping[str, Put]) -> Arena:
+    def get(self, problem: Problem, operands: Sequence[Operand], touched: float, put: Mapping[str, Put]) -> OperandSets:
         key = problem.to_json()
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -106,7 +106,7 @@ class Arenas:
         set_bytes = sum(storage_bytes(operand, self._device.alignment) for operand in operands)
         count = set_count(set_bytes, touched, target, self._cold)
         self._make_room(count * set_bytes)
-        arena = self._kept[key] = Arena(self._device, operands, put, count)
+        arena = self._kept[key] = OperandSets(self._device, operands, put, count)
         return arena
 
     def _make_room(self, size: int) -> None:

@@ -18,10 +18,10 @@ from tunesmith.devices import Buffer, Device, LaunchError, Prepared
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
-from ._arena import Arena, Arenas
 from ._cases import Cases
 from ._job import Policy, launch_outcome
-from ._messages import At, Candidate, Done, Interleave, Measure
+from ._messages import At, Candidate, Done, InterleaveRequest, MeasureRequest
+from ._operand_sets import OperandSets, OperandSetsCache
 from ._poison import itemsize
 from ._timing import Take, Timed, interleave, time_plan
 from ._traces import Wrong
@@ -39,17 +39,17 @@ OUT_OF_MEMORY = "out of memory"
 Result = TypeVar("Result")
 
 
-class Stand:
+class DeviceRunner:
     """One device with what is kept from candidate to candidate: programs, references, operands."""
 
     def __init__(self, device: Device, policy: Policy, tell: Callable[[At], None]) -> None:
         self._device, self._policy, self._tell = device, policy, tell
         self._load = lru_cache(_KEPT_PROGRAMS)(device.load)
         self._cases = Cases(policy.seed)
-        self._arenas = Arenas(device, policy.cold)
+        self._arenas = OperandSetsCache(device, policy.cold)
         self._verifier = Verifier(device)
 
-    def measure(self, request: Measure) -> Done:
+    def measure(self, request: MeasureRequest) -> Done:
         """Verify one candidate and time it; whatever goes wrong is in the measurement."""
         ledger = _Ledger()
         with _recording(lambda: ledger), ExitStack() as held:
@@ -62,7 +62,7 @@ class Stand:
                     ledger.timed = time_plan(take, self._policy, request.race_above, time.perf_counter)
         return Done((ledger.measurement(),), 0 if ledger.poisoned else None)
 
-    def interleave(self, request: Interleave) -> Done:
+    def interleave(self, request: InterleaveRequest) -> Done:
         """Verify candidates of one problem and time them in blocks; when one fails, the others start again."""
         ledgers = [_Ledger() for _ in request.candidates]
         takes: dict[int, Take] = {}
@@ -92,7 +92,7 @@ class Stand:
         began, blocks = time.perf_counter(), None
         with _recording(lambda: ledgers[now]):
             among = [takes[index] for index in indices]
-            blocks = interleave(among, self._policy, time.perf_counter, enter, until_clear)
+            blocks = interleave(among, self._policy, enter, until_clear)
         if blocks is None:
             return now
         for index, samples in zip(indices, blocks, strict=True):
@@ -145,7 +145,7 @@ class Stand:
             if workspace is not None:
                 device.release(workspace)
 
-    def _arena(self, problem: Problem) -> Arena:
+    def _arena(self, problem: Problem) -> OperandSets:
         """Operands to time with: copies of those that were verified with, where these lie on the device."""
         operation = OPERATIONS[problem.type.operation]
         operands = operation.operands(problem)

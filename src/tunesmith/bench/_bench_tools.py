@@ -15,13 +15,13 @@ from ._compilers import Compilers, facts
 from ._details import JobDetails
 from ._events import Event
 from ._job import Job
-from ._messages import Candidate, Done, Interleave, Measure
+from ._messages import Candidate, Done, InterleaveRequest, MeasureRequest
 from ._workers import Death, Worker, Workers
 from .machine import look_for_room
 
 
 @dataclass(frozen=True)
-class Trial:
+class ReadyJob:
     """A job that can be sent to a worker as it is."""
 
     job: Job
@@ -51,7 +51,7 @@ class Trial:
 
 
 @dataclass
-class Shop:
+class BenchTools:
     """What a bench keeps. `folders` are those that its processes write to, `verified` holds the fingerprints of what
     was found right."""
 
@@ -62,7 +62,7 @@ class Shop:
     folders: Sequence[Path] = ()
     verified: set[str] = field(default_factory=set)
 
-    def trial(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> Trial | Measurement:
+    def trial(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> ReadyJob | Measurement:
         """What can be sent of a job; the measurement that says why nothing can, with the job's cost."""
         cost = Cost(compile=self.compilers.charge(job))
         if isinstance(built, Measurement):
@@ -72,9 +72,9 @@ class Shop:
         if isinstance(bound, Rejection):
             refused = Measurement(Outcome.REJECTED, bound.reason, bound.detail, facts=known)
             return replace(refused, cost=cost, started=time.time())
-        return Trial(job.job, job.race, Candidate(built, job.job.problem, bound), cost.compile)
+        return ReadyJob(job.job, job.race, Candidate(built, job.job.problem, bound), cost.compile)
 
-    def candidate(self, trial: Trial) -> Candidate:
+    def candidate(self, trial: ReadyJob) -> Candidate:
         """What is sent: not verified again if this very candidate was found right by this bench."""
         return replace(trial.candidate, verify=trial.fingerprint not in self.verified)
 
@@ -83,7 +83,7 @@ class Shop:
         if measurement.outcome not in (Outcome.OK, Outcome.REJECTED, Outcome.WRONG_RESULT):
             look_for_room(self.folders)
 
-    def ask(self, worker: Worker, request: Measure | Interleave, jobs: Sequence[Job]) -> Done | Death:
+    def ask(self, worker: Worker, request: MeasureRequest | InterleaveRequest, jobs: Sequence[Job]) -> Done | Death:
         """Wait for the answer; a worker that died is given up."""
         worker.ask(request)
         answer = worker.answer()

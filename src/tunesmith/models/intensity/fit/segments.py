@@ -1,0 +1,132 @@
+"""The best cut points along a metric, exactly: dynamic programming over products in the metric's order.
+
+Fisher (Journal of the American Statistical Association 53, 1958) and Bellman (Communications of the ACM 4, 1961) have
+the recurrence: the best k buckets up to a product are the best k - 1 up to an earlier one, and a last bucket.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from .losses import Floats, SummedLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Segmentation:
+    """Ascending cut points, the decision of each bucket and the loss of them all.
+
+    A product whose value is a cut point, or above, is beyond the cut point.
+    """
+
+    cuts: tuple[float, ...]
+    decisions: tuple[float, ...]
+    loss: float
+
+    def buckets(self, values: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The bucket of each value, counted from 0."""
+        return bucket_numbers(self.cuts, values)
+
+    def decided(self, values: Floats) -> Floats:
+        """The decision for each value."""
+        return np.array(self.decisions)[self.buckets(values)]
+
+
+def bucket_numbers(cuts: Sequence[float], values: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many of the ascending cut points are at or below each value."""
+    return np.searchsorted(np.array(cuts), values, side="right").astype(np.int64)
+
+
+def segmentations(
+    values: Floats,
+    loss: SummedLoss,
+    most_buckets: int,
+    *,
+    weights: Floats | None = None,
+    pins: Sequence[float] = (),
+    most_boundaries: int | None = None,
+    least_products: int = 1,
+) -> dict[int, Segmentation]:
+    """The best segmentation for each number of buckets up to `most_buckets`, where there is one.
+
+    `values` are the metric's, one a product. Every segmentation has the cut points `pins`. With `most_boundaries`, only
+    so many quantiles of the products are considered as cut points; otherwise every gap between two values is. A bucket
+    has at least `least_products` products. Raises ValueError for a pin that has no product on one of its sides, or none
+    between the pin and the next one.
+    """
+    weighted = np.ones(loss.count) if weights is None else weights
+    order = np.argsort(values, kind="stable")
+    arranged = values[order]
+    gaps = np.flatnonzero(arranged[1:] > arranged[:-1]) + 1
+    forced = _forced(arranged, pins)
+    if most_boundaries is not None and len(gaps) > most_boundaries:
+        gaps = gaps[np.unique(np.linspace(0, len(gaps) - 1, most_boundaries).round().astype(int))]
+    ends = np.unique(np.concatenate([[0], gaps, list(forced), [len(values)]])).astype(int)
+    running = np.zeros((len(values) + 1, loss.sums(weighted).shape[1]))
+    np.cumsum(loss.sums(weighted)[order], axis=0, out=running[1:])
+    chains = _chains(running[ends], ends, loss, most_buckets, sorted(forced), least_products)
+    return {
+        count: Segmentation(
+            tuple(forced.get(int(end), 0.0) or separating(arranged[end - 1], arranged[end]) for end in chain[1:-1]),
+            tuple(loss.decisions(np.diff(running[list(chain)], axis=0)).tolist()),
+            total,
+        )
+        for count, (chain, total) in chains.items()
+    }
+
+
+def separating(below: float, above: float) -> float:
+    """A number above `below` and not above `above`, with as few digits as allow it, near their geometric mean."""
+    middle = math.sqrt(below) * math.sqrt(above) if below > 0 else (below + above) / 2
+    for digits in range(3, 17):
+        rounded = float(f"{middle:.{digits}g}")
+        if below < rounded <= above:
+            return rounded
+    return float(above)
+
+
+def _forced(arranged: Floats, pins: Sequence[float]) -> dict[int, float]:
+    """Each pin by the number of products below it."""
+    forced = {int(np.searchsorted(arranged, pin, side="left")): float(pin) for pin in pins}
+    if len(forced) < len(pins) or not all(0 < end < len(arranged) for end in forced):
+        raise ValueError("a pinned cut point has no product on one of its sides")
+    return forced
+
+
+def _chains(
+    running: Floats,
+    ends: np.ndarray[tuple[int], np.dtype[np.int64]],
+    loss: SummedLoss,
+    most: int,
+    forced: list[int],
+    least: int,
+) -> dict[int, tuple[tuple[int, ...], float]]:
+    """By number of buckets: how many products lie before each boundary, and the loss."""
+    last = len(ends) - 1
+    best = np.full((most + 1, last + 1), np.inf)
+    best[0, 0] = 0.0
+    before = np.zeros((most + 1, last + 1), dtype=int)
+    for end in range(1, last + 1):
+        costs = loss.cost(running[end] - running[:end])
+        costs[ends[end] - ends[:end] < least] = np.inf
+        inside = [number for number in forced if number < ends[end]]
+        if inside:
+            costs[ends[:end] < inside[-1]] = np.inf
+        totals = best[:-1, :end] + costs
+        before[1:, end] = totals.argmin(axis=1)
+        best[1:, end] = totals.min(axis=1)
+    chains = {}
+    for count in range(1, most + 1):
+        if not math.isfinite(best[count, last]):
+            continue
+        chain = [last]
+        for left in range(count, 0, -1):
+            chain.append(int(before[left, chain[-1]]))
+        numbers = tuple(int(ends[index]) for index in reversed(chain))
+        assert all(first < second for first, second in pairwise(numbers))
+        chains[count] = (numbers, float(best[count, last]))
+    return chains

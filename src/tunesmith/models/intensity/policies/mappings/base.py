@@ -1,0 +1,91 @@
+"""What a mapping must answer, and how numbers are brought to the nearest legal ones."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.wish import TileWish
+from tunesmith.records import Value
+
+
+class FamilyMapping(ABC):
+    """Turns a wished tile into parameters of one kernel family. Stateless and pure.
+
+    `adds_in_kernel`: the work-groups add the parts of a split K themselves, without a second launch. `is_persistent`: a
+    work-group fetches the next tile while it finishes one. `is_for_vectors`: the family computes M = 1 or N = 1 only.
+    """
+
+    adds_in_kernel: bool = False
+    is_persistent: bool = False
+    is_for_vectors: bool = False
+
+    @abstractmethod
+    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+        """The parameters that the wish decides, at the nearest values that the family knows; all others keep their
+        defaults."""
+
+    @abstractmethod
+    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+        """A few dozen tiles that the family can have, for a model that ranks them, with K in one piece.
+
+        A model that finds two tiles alike takes the first, so tall ones come first: their columns of D are longer.
+        """
+
+
+Pair = tuple[int, int]
+
+
+def nearest_power(value: int, least: int, most: int) -> int:
+    """The power of two from `least` to `most` (both powers of two) that is nearest by ratio."""
+    value = max(1, value)
+    below = 1 << (value.bit_length() - 1)
+    return min(max(2 * below if value * value > 2 * below * below else below, least), most)
+
+
+def power_up(value: int) -> int:
+    """The least power of two that is no smaller."""
+    return 1 << max(0, value - 1).bit_length()
+
+
+def distance(tile: Pair, wish: Pair) -> float:
+    """Between two tiles: what their sides differ by, as ratios, in powers of two."""
+    return abs(math.log2(tile[0] / wish[0])) + abs(math.log2(tile[1] / wish[1]))
+
+
+@lru_cache(maxsize=4096)
+def nearest_blocking(groups: tuple[Pair, ...], items: tuple[Pair, ...], wish: Pair) -> tuple[Pair, Pair]:
+    """Of work-groups (work-items along M and N) and tiles of a work-item, the pair whose macro tile is nearest; of
+    several, the one with the largest work-item's tile, which reuses most."""
+    return min(
+        ((group, item) for group in groups for item in items),
+        key=lambda pair: (
+            distance((pair[0][0] * pair[1][0], pair[0][1] * pair[1][1]), wish),
+            -math.prod(pair[1]),
+        ),
+    )
+
+
+def parts(wish: TileWish, iterations: int) -> int:
+    """The parts of K that a wish asks for, so that each has an iteration."""
+    return max(1, min(wish.split, iterations))
+
+
+def blocking_of(wish: TileWish, groups: tuple[Pair, ...], items: tuple[Pair, ...]) -> tuple[Pair, Pair]:
+    """The work-group and the work-item's tile: the wish's own where it names them, else the nearest."""
+    if wish.item != (0, 0):
+        return (wish.m // wish.item[0], wish.n // wish.item[1]), wish.item
+    return nearest_blocking(groups, items, (wish.m, wish.n))
+
+
+@lru_cache(maxsize=64)
+def blockings(groups: tuple[Pair, ...], items: tuple[Pair, ...], depth: int) -> tuple[TileWish, ...]:
+    """Every combination as a wish."""
+    return tuple(
+        TileWish(group[0] * item[0], group[1] * item[1], depth, sub_groups=group, item=item)
+        for group in groups
+        for item in items
+    )

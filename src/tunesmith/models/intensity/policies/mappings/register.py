@@ -1,0 +1,58 @@
+"""`RegisterGemm`: a tile of D for each work-item, in vectors, with operands in panels where copying them pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.wish import TileWish
+from tunesmith.records import Value
+
+from .base import FamilyMapping, Pair, blocking_of, blockings, parts
+
+CPU_GROUPS: tuple[Pair, ...] = ((1, 2), (1, 1), (1, 4), (2, 1), (2, 2))
+CPU_ALONE: tuple[Pair, ...] = ((1, 1),)
+"""Of candidates: a work-group is one thread of a CPU, and more work-items only make it longer."""
+CPU_ITEMS: tuple[Pair, ...] = ((32, 8), (16, 4), (16, 8), (32, 4), (32, 12), (48, 8), (64, 4), (64, 6), (16, 1))
+GPU_GROUPS: tuple[Pair, ...] = ((16, 16), (8, 8), (16, 8), (32, 8))
+GPU_ITEMS: tuple[Pair, ...] = ((4, 4), (8, 4), (4, 8), (8, 8), (2, 2))
+VECTOR_BYTES = {"CPU": 64, "GPU": 16}
+LOOP_UNROLL = 8
+REUSED, REUSED_ACROSS = 256, 32
+"""Columns (for A; for B rows) of D from which a copy pays, and from which it pays where the operand is contiguous along
+K, so that reading it in vectors would gather."""
+PACKED_BYTES = 8 * 1024
+"""Of an operand below which the first cache holds it as it is. This and `REUSED_ACROSS` were fitted on a CPU with the
+latency model's constants for CPUs (benchmarks/recorded/policies_cpu)."""
+
+
+class RegisterMapping(FamilyMapping):
+    """WorkGroup x ThreadTile with the widest vector that divides the tile's rows."""
+
+    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+        gemm, kind = situation.gemm, situation.target.kind
+        group, item = blocking_of(wish, *_choices(kind))
+        widest = VECTOR_BYTES[kind] // situation.element_bytes
+        reads = gemm.m * gemm.k * situation.element_bytes, gemm.k * gemm.n * situation.element_bytes
+        return {
+            "WorkGroup": (*group, 1),
+            "ThreadTile": item,
+            "VectorWidth": math.gcd(widest, item[0]),
+            "LoopUnroll": LOOP_UNROLL,
+            "GlobalSplitU": parts(wish, -(-gemm.k // LOOP_UNROLL)),
+            "PackA": wish.packs and _pays(reads[0], gemm.n, gemm.transpose_a),
+            "PackB": wish.packs and _pays(reads[1], gemm.m, gemm.transpose_b),
+        }
+
+    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+        groups, items = _choices(situation.target.kind)
+        return blockings(CPU_ALONE if situation.target.kind == "CPU" else groups, items, LOOP_UNROLL)
+
+
+def _choices(kind: str) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    return (CPU_GROUPS, CPU_ITEMS) if kind == "CPU" else (GPU_GROUPS, GPU_ITEMS)
+
+
+def _pays(operand_bytes: int, reused: int, is_across: bool) -> bool:
+    return operand_bytes > PACKED_BYTES and reused >= (REUSED_ACROSS if is_across else REUSED)

@@ -1,0 +1,74 @@
+"""`CudaWgmmaGemm`: 64 rows for each warp group along one side of the tile, a multiple of 16 columns along the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.wish import TileWish
+from tunesmith.records import Value
+
+from .base import FamilyMapping, Pair, distance, parts
+
+ROWS, MOST_GROUPS = 64, 3
+STEP, LEAST_COLUMNS, MOST_COLUMNS = 16, 32, 256
+MOST_COLUMNS_OF_THREE = 192
+"""With three warp groups, which have fewer registers each."""
+MOST_COLUMNS_PROMOTED = 128
+"""Of float8, whose sums are kept twice."""
+STAGE_BYTES, TMA_BYTES = 128, 16
+"""Of a row of a stage, and what TMA's stores are multiples of."""
+
+
+class WgmmaMapping(FamilyMapping):
+    """Which side has the rows is whichever comes nearer to the wish. `Stages` stays 0: as many as fit."""
+
+    adds_in_kernel = is_persistent = True
+
+    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+        gemm = situation.gemm
+        either_way = situation.element_bytes == 2
+        by_n = _side(wish.n, wish.m, gemm.transpose_a or not either_way, gemm.dtype.startswith("float8"))
+        by_m = _side(wish.m, wish.n, not gemm.transpose_b or not either_way, gemm.dtype.startswith("float8"))
+        along_n = _far(by_n, (wish.n, wish.m)) <= _far(by_m, (wish.m, wish.n))
+        groups, columns = by_n if along_n else by_m
+        values: dict[str, Value] = {
+            "WarpGroups": groups,
+            "InstructionColumns": columns,
+            "RowsAlong": "N" if along_n else "M",
+        }
+        if situation.dest_bytes == 2:
+            is_aligned = wish.is_wide and situation.writes * situation.dest_bytes == TMA_BYTES
+            values["StorePath"] = "TMA" if is_aligned else "Direct"
+        iterations = -(-gemm.k * situation.element_bytes // STAGE_BYTES)
+        values["GlobalSplitU"] = parts(wish, iterations)
+        return values
+
+    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+        return _candidates(STAGE_BYTES // situation.element_bytes, situation.target.local_memory_bytes)
+
+
+@lru_cache(maxsize=4096)
+def _side(rows: int, columns: int, is_free: bool, is_promoted: bool) -> Pair:
+    """Warp groups and columns. Columns of an operand that is not contiguous along K (`is_free` where it is) come in
+    boxes of 64."""
+    groups = min(max(1, round(rows / ROWS)), MOST_GROUPS)
+    step = STEP if is_free else ROWS
+    most = MOST_COLUMNS_OF_THREE if groups == MOST_GROUPS else MOST_COLUMNS
+    if is_promoted:
+        most = min(most, MOST_COLUMNS_PROMOTED)
+    return groups, min(max(round(columns / step) * step, LEAST_COLUMNS, step), most)
+
+
+def _far(side: Pair, wish: Pair) -> float:
+    return distance((ROWS * side[0], side[1]), wish)
+
+
+@lru_cache(maxsize=64)
+def _candidates(depth: int, memory: int) -> tuple[TileWish, ...]:
+    sides = [(ROWS * groups, columns) for groups in (1, 2) for columns in (32, 64, 96, 128, 160, 192, 256)]
+    tiles = sorted({*sides, *(side[::-1] for side in sides)}, reverse=True)
+    return tuple(
+        TileWish(m, n, depth, sub_groups=(4, 1), stages=max(2, memory // ((m + n) * STAGE_BYTES))) for m, n in tiles
+    )

@@ -1,0 +1,41 @@
+"""How near is a configuration to what a policy would choose? For an order in which the best guesses come first."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tunesmith.kernels import Kernel
+from tunesmith.models.intensity.distance import distance
+from tunesmith.records import Configuration, Problem, Solution, Target
+
+from .answers import PolicyChoice
+from .mappings import mapping_of
+from .policy import TilePolicy
+from .situation import Situation
+from .wish import TileWish
+
+_ANY_TILE = TileWish(64, 64, 32)
+
+
+class PolicyDistance:
+    """Distances to the choices of one policy on one target; every choice is made once."""
+
+    def __init__(self, policy: TilePolicy, target: Target) -> None:
+        self.policy, self.target = policy, target
+        self._wanted = lru_cache(maxsize=None)(self._chosen)
+
+    def __call__(self, kernel: Kernel, config: Configuration, problem: Problem) -> float:
+        """`distance` in the parameters that the policy decides. 0 where the policy knows nothing of the family or the
+        problem, so that such configurations keep their order."""
+        wanted = self._wanted(kernel.name, kernel, problem)
+        return distance(*(Solution(problem.type, kernel.name, values) for values in (config, config | wanted)))
+
+    def _chosen(self, name: str, kernel: Kernel, problem: Problem) -> Configuration:
+        """What the policy decides for a problem, without the parameters that keep their defaults; nothing where it
+        refuses."""
+        mapping = mapping_of(name)
+        answer = self.policy.choose(problem, self.target, kernel)
+        if mapping is None or not isinstance(answer, PolicyChoice):
+            return Configuration()
+        decided = mapping.values(_ANY_TILE, Situation.of(problem, self.target))
+        return answer.configuration.only(decided)

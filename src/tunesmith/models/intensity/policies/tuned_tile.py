@@ -1,0 +1,111 @@
+"""The tile of a configuration that was fitted: a wish that every family's mapping can be asked for.
+
+A bucket of a heuristic has a kernel family with its parameters, where `Kernel` names the family; else a tile alone, by
+the names of Tensile's solutions and of IREE's: MacroTile, DepthU, GlobalSplitU, SubGroups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tunesmith.kernels import KERNELS
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, ProblemType, UserError, Value
+
+from .wish import TileWish
+
+KERNEL = "Kernel"
+"""The key that names the family of a configuration."""
+LARGEST_SIDE, LARGEST_SPLIT = 1 << 16, 1 << 12
+DEPTH, SUB_GROUPS, STAGES = 32, (2, 2), 3
+"""Of a tile that says nothing of them."""
+MOST_GROUPS, MOST_STAGES = 64, 8
+TYPES = {
+    "f64": gemm_type("d"),
+    "f32": gemm_type("s"),
+    "tf32": gemm_type("s", tf32=True),
+    "f16": gemm_type("h"),
+    "bf16": gemm_type("b"),
+    "i8": gemm_type("i8"),
+    "f8": gemm_type("f8"),
+}
+"""By the data types of heuristics' files."""
+
+
+def tuned_wish(configuration: Configuration, data_type: str, place: str) -> TileWish | None:
+    """The wish of a bucket's configuration; None of a family that has no tiles (the vendor's library). `data_type` is
+    as the file has it, `place` is for the error.
+
+    Raises UserError for a family or a value that does not exist, and for a tile of no family that is none.
+    """
+    values: Mapping[str, Value] = configuration
+    if KERNEL in configuration:
+        values = _of_family(configuration, TYPES.get(data_type, TYPES["f32"]), place)
+        if "MacroTile" not in values:
+            return None
+    tile, groups = _pair(values.get("MacroTile"), LARGEST_SIDE), _pair(values.get("SubGroups"), MOST_GROUPS)
+    if tile is None:
+        what = f"{_shown(configuration)} has no tile"
+        raise UserError(place, what, "give MacroTile: [rows, columns], or Kernel with the family's parameters")
+    return TileWish(
+        *tile,
+        _whole(values, "DepthU", DEPTH, LARGEST_SIDE, place),
+        sub_groups=groups or _sub_groups(values),
+        stages=min(MOST_STAGES, max(2, _whole(values, "NumStages", STAGES, LARGEST_SPLIT, place))),
+        split=_whole(values, "GlobalSplitU", 1, LARGEST_SPLIT, place),
+    )
+
+
+def family_values(configuration: Configuration) -> Configuration:
+    """The parameters, without the family's name."""
+    return configuration.without([KERNEL])
+
+
+def _of_family(configuration: Configuration, problem_type: ProblemType, place: str) -> Mapping[str, Value]:
+    """The parameters of a family that a configuration names, with its defaults and what follows from them."""
+    name = configuration[KERNEL]
+    if name not in KERNELS or KERNELS[str(name)].operation != "GEMM":
+        known = ", ".join(known for known in KERNELS if KERNELS[known].operation == "GEMM")
+        raise UserError(place, f"there is no GEMM kernel {_shown(name)}", f"give one of {known}")
+    kernel = KERNELS[str(name)]
+    space = kernel.space(problem_type)
+    checked: dict[str, Value] = {}
+    for parameter, value in family_values(configuration).items():
+        if parameter not in space:
+            what = f"{kernel.name} has no parameter {_shown(parameter)} for {problem_type.name}"
+            raise UserError(place, what, "leave it out, or fit again with this tunesmith")
+        checked[parameter] = space[parameter].check(value, place)
+    full = space.defaults | checked
+    return {**full, **(kernel.derived(full) if full else {})}
+
+
+def _whole(values: Mapping[str, Value], name: str, missing: int, most: int, place: str) -> int:
+    value = values.get(name, missing)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise UserError(place, f"{name} cannot be {_shown(value)}", f"give a whole number from 1 to {most}")
+    return value or missing
+
+
+def _pair(value: Value | None, most: int) -> tuple[int, int] | None:
+    """Two whole numbers from 1 to `most`; None for anything else."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        return None
+    first, second = value
+    if isinstance(first, bool) or isinstance(second, bool):
+        return None
+    if not (
+        isinstance(first, int) and isinstance(second, int) and 1 <= min(first, second) <= max(first, second) <= most
+    ):
+        return None
+    return first, second
+
+
+def _sub_groups(values: Mapping[str, Value]) -> tuple[int, int]:
+    """Of a family that counts warps; the usual ones of any other."""
+    warps = values.get("NumWarps")
+    return (-(-warps // 2), min(warps, 2)) if isinstance(warps, int) and 1 <= warps <= MOST_GROUPS else SUB_GROUPS
+
+
+def _shown(value: object) -> str:
+    text = str(dict(value)) if isinstance(value, Configuration) else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,163 @@
+"""Convolution, forward and backward, in one to three dimensions: operands, inputs, and what it must give.
+
+The output at pixel p and channel k is the sum over taps r and channels c of the group of
+
+    Input[n, c, p stride - padding + r dilation] Filter[k, c, r],
+
+as cuDNN and MIOpen have it: a cross-correlation, whose filter is not turned round. BackwardData computes the gradient
+of the input from those of the output and the filter, BackwardWeights that of the filter from the input and the gradient
+of the output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tunesmith.problems._base import Array, Expected, Operation, refuse_other, strided
+from tunesmith.problems._fill import repeated
+from tunesmith.problems._keys import checked
+from tunesmith.problems.gemm._fields import data_type
+from tunesmith.problems.gemm._inputs import factors, storage_order
+from tunesmith.problems.lists import ListedProblem
+from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
+
+from ._fields import CHANNELS_FIRST, CONVOLUTION_FIELDS, LAYOUTS, Direction
+from ._reference import expected
+from ._type import Convolution, ConvolutionTypeError, Extents, convolution_type
+from .listed import read_convolution_list
+
+_WRITTEN = {
+    Direction.FORWARD: "Output",
+    Direction.BACKWARD_DATA: "Input",
+    Direction.BACKWARD_WEIGHTS: "Filter",
+}
+
+
+class ConvolutionOperation(Operation):
+    """Operands Input, Filter and Output, of which the direction says which is written; a gradient has the name, shape
+    and layout of what it is the gradient of."""
+
+    name = "Convolution"
+    single = ("T", "R", "S")
+
+    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+        letters = {"DataType": data_type("DataType", fields.get("DataType", "s"), place("DataType"))}
+        values = checked({**fields, **letters}, CONVOLUTION_FIELDS, place, "the ProblemType of a convolution")
+        try:
+            return convolution_type(
+                values["DataType"],
+                direction=Direction(values["Direction"]),
+                dimensions=values["SpatialDimensions"],
+                stride=values["Stride"],
+                padding=values["Padding"],
+                dilation=values["Dilation"],
+                groups=values["Groups"],
+                layouts=[values[name] for name in LAYOUTS],
+            )
+        except ConvolutionTypeError as error:
+            raise UserError(place(error.key), str(error), error.remedy) from None
+
+    def validate(self, problem_type: ProblemType) -> None:
+        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
+
+    def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
+        if "DataType" not in fields:
+            yield "no DataType is given: single precision (DataType: s) is assumed"
+
+    def wrong_sizes(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> str:
+        try:
+            Convolution.of(Problem(problem_type, sizes))
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+        """The rows of a list of convolutions (`listed.read_convolution_list`); those of other types have no sizes."""
+        rows = read_convolution_list(path, problem_type.fields.word("DataType"))
+        return [
+            ListedProblem(row.sizes if row.type == problem_type else (), row.family, row.weight, row.type.name)
+            for row in rows
+        ]
+
+    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+        what = f"{name} has no problem of {problem_type.name}, but {others}"
+        return UserError(place, what, "change the fields of the ProblemType, or the list")
+
+    def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
+        """The output's pixels and the channels of a group are no sizes by themselves."""
+        images, channels, *rest = problem_type.indices
+        dimensions = problem_type.fields.integer("SpatialDimensions")
+        of_a_group = channels if problem_type.fields.integer("Groups") == 1 else ""
+        image, filters, taps = rest[:dimensions], rest[dimensions], rest[dimensions + 1 :]
+        return {
+            "Input": (images, channels, *image),
+            "Filter": (filters, of_a_group, *taps),
+            "Output": (images, filters, *[""] * dimensions),
+        }
+
+    def operands(self, problem: Problem) -> tuple[Operand, ...]:
+        """Input: N x C x pixels, Filter: K x C of a group x taps, Output: N x K x pixels; layouts differ only in the
+        strides, and the arrays are dense."""
+        convolution = Convolution.of(problem)
+        shapes: dict[str, Extents] = {
+            "Input": (convolution.images, convolution.channels, *convolution.image),
+            "Filter": (convolution.filters, convolution.channels // convolution.groups, *convolution.taps),
+            "Output": (convolution.images, convolution.filters, *convolution.output),
+        }
+
+        def operand(name: str, layout: str) -> Operand:
+            is_written = name == _WRITTEN[convolution.direction]
+            role: Literal["in", "out"] = "out" if is_written else "in"
+            dtype = convolution.dest if is_written else convolution.dtype
+            return Operand(name, dtype, shapes[name], _strides(shapes[name], layout), role)
+
+        return tuple(operand(name, layout) for name, layout in zip(shapes, convolution.layouts, strict=True))
+
+    def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
+        """Numbers in which no mistake hides, as a GEMM has them (`gemm._inputs.random_numbers`)."""
+
+        def storage(operand: Operand) -> Array:
+            extents = tuple(operand.shape[axis] for axis in storage_order(operand))
+            dtype = operand.dtype
+            return repeated(extents, lambda shape: factors(random, shape, dtype).astype(dtype)).reshape(-1)
+
+        return {operand.name: storage(operand) for operand in self.operands(problem) if operand.role == "in"}
+
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        """The array that is written, in float64 with its bound (`_reference.expected`); a big one at sampled
+        elements."""
+        convolution = Convolution.of(problem)
+        read = {x.name: strided(x, inputs[x.name]) for x in self.operands(problem) if x.role == "in"}
+        return {_WRITTEN[convolution.direction]: expected(convolution, read)}
+
+    def small(self, problem: Problem) -> Problem:
+        """One image, eight channels a group, and no more pixels than give an output of four along each axis."""
+        convolution = Convolution.of(problem)
+        pixels = zip(convolution.image, convolution.reach, convolution.stride, convolution.padding, strict=True)
+        image = (min(extent, max(1, reach + 3 * stride - 2 * padding)) for extent, reach, stride, padding in pixels)
+        channels = (min(count, 8 * convolution.groups) for count in (convolution.channels, convolution.filters))
+        return replace(problem, sizes=(1, next(channels), *image, next(channels), *convolution.taps))
+
+    def flops(self, problem: Problem) -> float:
+        """2 N K pixels of the output, taps and channels of a group: the same in all directions, taps on padding
+        included. So cuDNN's and MIOpen's users count."""
+        convolution = Convolution.of(problem)
+        outputs = convolution.images * convolution.filters * math.prod(convolution.output)
+        return 2.0 * outputs * convolution.channels // convolution.groups * math.prod(convolution.taps)
+
+
+def _strides(shape: Extents, layout: str) -> Extents:
+    """Of a dense array N x C x pixels in a layout: channels last, or in the order of the shape."""
+    order = list(range(len(shape)))
+    if layout not in CHANNELS_FIRST:
+        order.append(order.pop(1))
+    strides = [0] * len(shape)
+    for position, axis in enumerate(order):
+        strides[axis] = math.prod(shape[other] for other in order[position + 1 :])
+    return tuple(strides)

@@ -1,0 +1,250 @@
+"""`tunesmith heuristics judge`: how close policies come to the best known time, on products they were not fitted on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tunesmith.bench import Policy
+from tunesmith.devices import choose
+from tunesmith.logic import write_atomically
+from tunesmith.models.intensity.judge import RANKS, TimeMatrix
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Estimate, Problem, Solution, Target, UserError
+from tunesmith.session.frame import events
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.frame.reuse import Reuse
+from tunesmith.session.frame.run import Run, RunPlan, carry_out
+
+from .entrants import Entrant, entrants, fitted_here
+from .finalists import BEST_KNOWN, Finalists, finalists, is_measurable
+from .matrices import JudgedSubject, MatrixTask, read_matrices, spread_of
+from .targets import here
+from .verdicts import Guesses, Judgement, PolicyVerdict, judged, label
+
+NO_DEVICE = "none"
+"""The word that asks for no measuring."""
+POLICY = Policy(sampling_seconds=0.2, warm_up_seconds=0.02, confirm_blocks=15)
+"""Every configuration of a product is timed in so many blocks, which alternate with those of all others."""
+TABLE, WRITTEN_EACH = "judged.csv", 10
+"""What is written, and the products between two writings."""
+
+
+@dataclass(frozen=True)
+class JudgeTask:
+    """Matrices, and who is judged on them: the named `policies` (all of them without a name) and the heuristics in
+    files, each on every one of `kernels` (else on the first family that can compute a product)."""
+
+    matrices: MatrixTask
+    policies: tuple[str, ...] = ()
+    heuristics: tuple[Path, ...] = ()
+    kernels: tuple[str, ...] = ()
+
+
+def judge_heuristics(
+    task: JudgeTask,
+    folder: Path,
+    *,
+    device: str | None = None,
+    budget_minutes: float | None = None,
+    reuse: Reuse = Reuse.ALL,
+    policy: Policy = POLICY,
+    observe: events.Observer = events.nobody,
+) -> RunOutcome[JudgePlan]:
+    """Judge, and where the matrices' device is here, measure the choices into `folder`; the same call goes on with a
+    stopped run. `device` "none" looks all choices up.
+
+    Raises UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
+    """
+    plan = JudgePlan(task, device, policy, lambda sentence: observe(events.Said(sentence)))
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledCell:
+    """A time with its samples: sample i of all solutions of a problem is from round i of the blocks."""
+
+    solution: Solution
+    estimate: Estimate
+    samples: tuple[float, ...]
+
+
+class JudgePlan(RunPlan):
+    """Takes one matrix after the other. `judgements` has those that are done, of the matrix being measured the products
+    that are."""
+
+    def __init__(self, task: JudgeTask, device: str | None, policy: Policy, say: Callable[[str], None]) -> None:
+        self.policy = policy
+        self.entrants = entrants(task.policies, task.heuristics, task.kernels)
+        say(f"reading {', '.join(map(str, task.matrices.sources))}")
+        read = read_matrices(task.matrices)
+        self.subjects = read.subjects
+        self.notes = [*read.notes, *fitted_here(self.entrants, task.matrices.sources)]
+        self._devices = _devices(self.subjects, device)
+        self.measures = any(self._devices)
+        self.target: Target = next(filter(None, self._devices), self.subjects[0].target)
+        self._judgements: dict[int, Judgement] = {}
+        self._done, self._all = 0, 0
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        return tuple(self._judgements.values())
+
+    @property
+    def unfinished(self) -> str:
+        return f"{self._done} of {self._all} products are measured" if self._done < self._all else ""
+
+    def carry_out(self, run: Run) -> None:
+        measured = [subject for subject, device in zip(self.subjects, self._devices, strict=True) if device]
+        self._all = sum(len(subject.matrix.problems) for subject in measured)
+        for number, (subject, device) in enumerate(zip(self.subjects, self._devices, strict=True)):
+            run.say(f"{subject}: deciding {len(subject.matrix.problems)} products by {len(self.entrants)} policies")
+            guesses = {entrant: _guesses(entrant, subject) for entrant in self.entrants}
+            if device is None:
+                judgement = judged(subject, subject.matrix, subject.noise, guesses, is_measured=False)
+                self._judgements[number] = judgement
+                run.decided()
+                continue
+            self._measure(run, number, subject, guesses)
+
+    def outputs(self, run: Run) -> Iterator[Output]:
+        if self.measures and self._judgements:
+            yield Output(Path(TABLE), partial(write_atomically, text=as_csv(self.judgements)))
+
+    def remarks(self) -> Iterator[str]:
+        yield from self.notes
+
+    def _measure(
+        self, run: Run, number: int, subject: JudgedSubject, guesses: Mapping[Entrant, Sequence[Guesses]]
+    ) -> None:
+        """Product by product: the choices of all and the best known, side by side."""
+        rows = [_finalists(run, subject, row, guesses) for row in range(len(subject.matrix.problems))]
+        self.notes += _unmeasurable(subject, rows)
+        asked = [row.solutions for row in rows]
+        cells: dict[int, list[SampledCell]] = {}
+        try:
+            with run.batch(f"{subject}: {len(asked)} products", sum(map(len, asked))):
+                for row, solutions in enumerate(asked):
+                    cells[row] = _measured(run, subject.matrix.problems[row], solutions)
+                    self._done += 1
+                    if len(cells) % WRITTEN_EACH == 0:
+                        self._judgements[number] = _side_by_side(subject, cells, guesses)
+                        run.decided()
+        finally:
+            if cells:
+                self._judgements[number] = _side_by_side(subject, cells, guesses)
+
+
+def _devices(subjects: Sequence[JudgedSubject], device: str | None) -> list[Target | None]:
+    """The device on which each matrix's choices are measured; None where they are looked up."""
+    if device == NO_DEVICE:
+        return [None for _ in subjects]
+    if device is None:
+        return [here(subject.target) for subject in subjects]
+    chosen = choose(device)
+    if not any(subject.target.same_device(chosen) for subject in subjects):
+        names = ", ".join(dict.fromkeys(subject.target.name for subject in subjects))
+        what = f"{chosen.name} is not the device of a matrix, which is {names}"
+        raise UserError("--device", what, f"leave it out, or give --device {NO_DEVICE} to measure nothing")
+    return [chosen if subject.target.same_device(chosen) else None for subject in subjects]
+
+
+def _guesses(entrant: Entrant, subject: JudgedSubject) -> list[Guesses]:
+    count = max(RANKS) if entrant.policy.ranks else 1
+    return [entrant.ranked(problem, subject.target, count) for problem in subject.matrix.problems]
+
+
+def _finalists(run: Run, subject: JudgedSubject, row: int, guesses: Mapping[Entrant, Sequence[Guesses]]) -> Finalists:
+    problem = subject.matrix.problems[row]
+    measure = run.measure(problem.type)
+    guessed = [solution for ranked in guesses.values() for solution in ranked[row]]
+    return finalists(subject, row, guessed, lambda solution: is_measurable(solution, problem, measure))
+
+
+def _unmeasurable(subject: JudgedSubject, rows: Sequence[Finalists]) -> Iterator[str]:
+    """What the best known may lack."""
+    counts = [row.unmeasurable for row in rows if row.unmeasurable]
+    if counts:
+        yield (
+            f"{subject}: {sum(counts)} times a configuration among the {BEST_KNOWN} fastest of a product cannot be "
+            "measured here, since its kernel or parameters are not known or not legal. On "
+            f"{len(counts)} of {len(rows)} products the best known may be too slow, and the efficiencies too high"
+        )
+
+
+def _measured(run: Run, problem: Problem, solutions: Sequence[Solution]) -> list[SampledCell]:
+    """Those that ran, side by side."""
+    measure = run.measure(problem.type)
+    configs = {solution.configuration: solution for solution in solutions}
+    table = measure.confirm(list(configs), [problem])
+    run.anchor.ran(measure, table.cells)
+    return [SampledCell(configs[cell[0]], time, table.paired[cell]) for cell, time in table.cells.items()]
+
+
+def _side_by_side(
+    subject: JudgedSubject, cells: dict[int, list[SampledCell]], guesses: Mapping[Entrant, Sequence[Guesses]]
+) -> Judgement:
+    """The judgement on the products that were measured and of which anything ran."""
+    rows = [row for row, times in cells.items() if times]
+    solutions = tuple(dict.fromkeys(cell.solution for row in rows for cell in cells[row]))
+    columns = {solution: column for column, solution in enumerate(solutions)}
+    halves = [np.full((len(rows), len(solutions)), np.nan) for _ in range(2)]
+    for position, row in enumerate(rows):
+        for cell in cells[row]:
+            for number, half in enumerate(halves):
+                half[position, columns[cell.solution]] = statistics.median(cell.samples[number::2])
+    matrix = TimeMatrix(
+        tuple(subject.matrix.problems[row] for row in rows),
+        tuple(subject.matrix.families[row] for row in rows),
+        solutions,
+        np.sqrt(halves[0] * halves[1]),
+        (halves[0], halves[1]),
+    )
+    own = {entrant: [ranked[row] for row in rows] for entrant, ranked in guesses.items()}
+    noise = spread_of([cell.estimate] for row in rows for cell in cells[row])
+    return judged(subject, matrix, noise, own, is_measured=True)
+
+
+COLUMNS = (
+    *("device", "data_type", "problem_type", "family", "m", "n", "k", "batch", "bucket", "policy"),
+    *("efficiency", "seconds", "best_seconds", "measured", "kernel", "configuration"),
+)
+
+
+def as_csv(judgements: Sequence[Judgement]) -> str:
+    """A line for each choice that has a time. `measured` is 0 where it is a neighbour's."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for judgement in judgements:
+        writer.writerows(row for verdict in judgement.verdicts for row in _rows(judgement, verdict))
+    return text.getvalue()
+
+
+def _rows(judgement: Judgement, verdict: PolicyVerdict) -> Iterator[list[object]]:
+    matrix, target = judgement.matrix, judgement.subject.target
+    entrant, score = verdict.entrant, verdict.score
+    if score is None:
+        return
+    for row, pick, efficiency in zip(score.rows, score.picks, score.efficiencies, strict=True):
+        problem, chosen = matrix.problems[row], judgement.guesses[entrant][row][0]
+        yield [
+            *(target.name, judgement.subject.data_type, problem.type.name, matrix.families[row]),
+            *(*_sizes(problem), judgement.buckets[row], label(entrant)),
+            *(f"{efficiency:.6g}", f"{matrix.seconds[row, pick.column]:.6g}", f"{matrix.best[row]:.6g}"),
+            *(int(pick.is_measured), chosen.kernel, json.dumps(json.loads(chosen.configuration.to_json()))),
+        ]
+
+
+def _sizes(problem: Problem) -> tuple[int, int, int, int]:
+    gemm = Gemm.of(problem)
+    return gemm.m, gemm.n, gemm.k, gemm.batch

@@ -1,0 +1,218 @@
+"""Stores and finals' tables as matrices of times: one for each device and data type, with families of products."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tunesmith.formats.final_matrix import is_final
+from tunesmith.kernels import VENDOR
+from tunesmith.models.intensity.judge import TimeMatrix
+from tunesmith.problems.gemm import Gemm
+from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
+from tunesmith.records import Configuration, Estimate, Problem, Solution, Target, UserError
+from tunesmith.store import FILE_NAME, RACE
+
+from .finals import FailedCell, MatrixCell, TimedCell, cells_of_final, cells_of_store
+
+LEAST_SOLUTIONS = 2
+"""That ran on a problem; a best among fewer says nothing."""
+ANCHOR = "anchor/"
+"""How rounds begin in which one cell was repeated to see the machine drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatSpread:
+    """The noise of a matrix: of `cells` that were measured in several rounds, the median of longest over shortest time;
+    and the median half-width of all cells' intervals, relative to their times. NaN where nothing tells."""
+
+    cells: int
+    ratio: float
+    half_width: float
+
+
+@dataclass(frozen=True)
+class JudgedSubject:
+    """Products of one data type on one device. `groups` says in words what the matrix's families are; `noise` is that
+    of the measurements, and `solutions` the median number of solutions that ran on a product."""
+
+    target: Target
+    data_type: str
+    matrix: TimeMatrix
+    groups: str
+    noise: RepeatSpread
+    solutions: float
+
+    def __str__(self) -> str:
+        return f"{self.data_type} on {self.target.name}"
+
+
+@dataclass(frozen=True)
+class MatrixTask:
+    """Files to read. With a list of sizes (`sizes`), only its products count, and it names their families; products
+    that are in a matrix of `without` do not count."""
+
+    sources: tuple[Path, ...]
+    sizes: Path | None = None
+    without: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReadMatrices:
+    """The matrices of a task, and sentences about what was left out."""
+
+    subjects: tuple[JudgedSubject, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _Gathered:
+    """Times and failures of a device and data type, as they are read: by problem without its scalars, by solution."""
+
+    target: Target
+    times: dict[Problem, dict[Solution, list[TimedCell]]] = field(default_factory=dict)
+    failures: dict[Problem, dict[Solution, None]] = field(default_factory=dict)
+    problems: dict[Problem, Problem] = field(default_factory=dict)
+
+    def add(self, cell: MatrixCell) -> None:
+        bare = bare_of(cell.problem)
+        if isinstance(cell, FailedCell):
+            self.failures.setdefault(bare, {})[cell.solution] = None
+            return
+        self.times.setdefault(bare, {}).setdefault(cell.solution, []).append(cell)
+        if cell.problem.scalars or bare not in self.problems:
+            self.problems[bare] = cell.problem
+
+
+def read_matrices(task: MatrixTask) -> ReadMatrices:
+    """Every matrix of the sources. Raises UserError for a file that is none, and where no product is left."""
+    names = ", ".join(map(str, task.sources))
+    notes: list[str] = []
+    others = (cell for path in task.without for cell in _cells(path, notes.append))
+    left_out = {bare_of(cell.problem) for cell in others if isinstance(cell, TimedCell)}
+    gathered: dict[tuple[str, str, str, str], _Gathered] = {}
+    for path in task.sources:
+        for cell in _cells(path, notes.append):
+            target, kind = cell.target, data_type_of(cell.problem)
+            key = (target.api, target.name, target.architecture, kind)
+            if bare_of(cell.problem) not in left_out:
+                gathered.setdefault(key, _Gathered(target)).add(cell)
+    listed = read_gemm_list(task.sizes) if task.sizes else None
+    subjects = [made for key, times in gathered.items() if (made := _subject(key[3], times, listed, names))]
+    if not subjects:
+        what = f"no product{' of the list' if listed else ''} on which {LEAST_SOLUTIONS} configurations ran"
+        raise UserError(names, what, "give a store or the final's tables of a run that tuned GEMMs to its end")
+    if listed and (missing := sum(not _is_known(row, subjects) for row in listed)):
+        notes.append(f"{missing} of {len(listed)} products of {task.sizes} are in no matrix")
+    return ReadMatrices(tuple(subjects), tuple(dict.fromkeys(notes)))
+
+
+def bare_of(problem: Problem) -> Problem:
+    """A problem without its scalars, which a table does not have."""
+    return replace(problem, scalars=Configuration())
+
+
+def data_type_of(problem: Problem) -> str:
+    """`float32`, `tf32`, or `int8 to int32` where D's type is another."""
+    gemm = Gemm.of(problem)
+    operands = "tf32" if gemm.tf32 else gemm.dtype
+    return operands if gemm.dest == gemm.dtype else f"{operands} to {gemm.dest}"
+
+
+def _cells(path: Path, note: Callable[[str], None]) -> Iterator[MatrixCell]:
+    """Every time and failure of a GEMM by a kernel of ours: a policy is judged against the best of these, without the
+    vendor's library."""
+    cells = cells_of_final(path, note) if is_final(path) else _of_store(path)
+    return (cell for cell in cells if cell.problem.type.operation == "GEMM" and cell.solution.kernel != VENDOR)
+
+
+def _of_store(path: Path) -> Iterator[MatrixCell]:
+    file = path / FILE_NAME if path.is_dir() else path
+    if not file.exists():
+        raise UserError(str(file), "is not there", f"give a {FILE_NAME}, its folder, or a *_Final.csv")
+    return cells_of_store(file)
+
+
+def _subject(
+    data_type: str, gathered: _Gathered, listed: Sequence[ListedGemm] | None, names: str
+) -> JudgedSubject | None:
+    """None where no product is left."""
+    families = {
+        problem: family
+        for problem, solutions in gathered.times.items()
+        if len(solutions) >= LEAST_SOLUTIONS and all(problem.sizes) and (family := _family(problem, listed)) is not None
+    }
+    if not families:
+        return None
+    tried = [(*gathered.times[problem], *gathered.failures.get(problem, ())) for problem in families]
+    solutions = tuple(dict.fromkeys(solution for row in tried for solution in row))
+    columns = {solution: column for column, solution in enumerate(solutions)}
+    seconds = np.full((len(families), len(solutions)), np.nan)
+    failed = np.zeros(seconds.shape, bool)
+    for row, problem in enumerate(families):
+        for solution, cells in gathered.times[problem].items():
+            seconds[row, columns[solution]] = statistics.median(cell.estimate.seconds for cell in _whole(cells))
+        failed[row, [columns[solution] for solution in gathered.failures.get(problem, ())]] = True
+    is_listed = listed is not None and any(row.family for row in listed)
+    return JudgedSubject(
+        gathered.target,
+        data_type,
+        TimeMatrix(
+            tuple(gathered.problems[problem] for problem in families),
+            tuple(families.values()),
+            solutions,
+            seconds,
+            failed=failed & np.isnan(seconds),
+        ),
+        "families of the list" if is_listed else "products of equal M and N",
+        _noise([cells for problem in families for cells in gathered.times[problem].values()]),
+        float(np.median(np.isfinite(seconds).sum(axis=1))),
+    )
+
+
+def _family(problem: Problem, listed: Sequence[ListedGemm] | None) -> str | None:
+    """By the list, else by M and N; None of a product that a list lacks."""
+    gemm = Gemm.of(problem)
+    by_sizes = f"{gemm.m} x {gemm.n}"
+    if listed is None:
+        return by_sizes
+    row = next((row for row in listed if _is_of(row, problem)), None)
+    return None if row is None else row.family or by_sizes
+
+
+def _is_of(row: ListedGemm, problem: Problem) -> bool:
+    return not problem.leading and row.fits(problem.type) and row.sizes(problem.type) == problem.sizes
+
+
+def _is_known(row: ListedGemm, subjects: Sequence[JudgedSubject]) -> bool:
+    return any(_is_of(row, problem) for subject in subjects for problem in subject.matrix.problems)
+
+
+def _whole(cells: Sequence[TimedCell]) -> Sequence[TimedCell]:
+    """Those that were not stopped early because others were faster, where there are any."""
+    return [cell for cell in cells if not cell.round.startswith(RACE)] or cells
+
+
+def _noise(times: Sequence[Sequence[TimedCell]]) -> RepeatSpread:
+    """Of all cells, each with all that was measured of it: what raced was timed too loosely to tell."""
+    return spread_of([cell.estimate for cell in _whole(cells) if not cell.round.startswith(ANCHOR)] for cells in times)
+
+
+def spread_of(times: Iterable[Sequence[Estimate]]) -> RepeatSpread:
+    """The noise of cells, each with its times in all rounds."""
+    ratios, widths = [], []
+    for rounds in times:
+        seconds = [time.seconds for time in rounds]
+        ratios += [max(seconds) / min(seconds)] if len(seconds) > 1 else []
+        relative = ((time.high - time.low) / (2 * time.seconds) for time in rounds)
+        widths += [width for width in relative if math.isfinite(width)]
+    return RepeatSpread(
+        len(ratios),
+        statistics.median(ratios) if ratios else math.nan,
+        statistics.median(widths) if widths else math.nan,
+    )

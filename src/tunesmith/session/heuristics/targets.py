@@ -1,0 +1,46 @@
+"""The target of times that were taken elsewhere: policies decide by its limits, which a table does not have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tunesmith.devices import choose, discover
+from tunesmith.formats.final_details import NamedDevice
+from tunesmith.models.intensity.policies.chips import architecture_code
+from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS
+from tunesmith.records import Target, UserError
+from tunesmith.store import FILE_NAME, Store
+
+
+def target_of(device: NamedDevice, store: Path | None, table: Path) -> Target:
+    """The target of a table's times: as the store beside the table has it, as the device here has it, or as the known
+    target of its architecture has it. Raises UserError where none of them knows it."""
+    if store:
+        with Store.read(store) as opened:
+            if stored := next((entry.target for entry in opened.entries() if is_called(device, entry.target)), None):
+                return stored
+    found = (one.target for one in discover(device.api, check=False))
+    if here := next((target for target in found if target and is_called(device, target)), None):
+        return here
+    known = KNOWN_TARGETS.get(architecture_code(device.architecture))
+    if known and known.api == device.api:
+        units = device.compute_units or known.compute_units
+        return replace(known, name=device.name, driver=device.driver, compute_units=units)
+    what = f"nothing here knows the limits of {device.name} ({device.api}, {device.architecture})"
+    raise UserError(str(table), what, f"put the run's {FILE_NAME} beside the table, or give that store")
+
+
+def is_called(device: NamedDevice, target: Target) -> bool:
+    """Whether a table's device is this target."""
+    return target.is_called(device.api, device.name, device.architecture)
+
+
+def here(subject: Target) -> Target | None:
+    """The device of this machine that is the same as a matrix's, once it has run a kernel; None where there is none.
+
+    Raises UserError for one that cannot run a kernel.
+    """
+    found = (one.target for one in discover(subject.api, check=False))
+    same = next((target for target in found if target and target.same_device(subject)), None)
+    return choose(same.selector) if same else None

@@ -1,0 +1,1 @@
+"""Problems in numbers that a rule can decide by, and the rooflines that these are compared with."""

@@ -1,0 +1,61 @@
+"""Help pages: they name every command with its first sentence, and import none of them."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+from typer.testing import CliRunner
+
+import tunesmith
+from tunesmith.cli import _app
+
+GROUPED = [(group, name) for group, (_, names) in _app.GROUPS.items() for name in names]
+ALL = [(name,) for name in _app.COMMANDS] + GROUPED
+
+
+def page(*words: str) -> str:
+    result = CliRunner().invoke(_app.app, [*words, "--help"], env={"COLUMNS": "400"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def first_words(words: tuple[str, ...]) -> str:
+    module = import_module("tunesmith.cli." + "_".join(words).replace("-", "_"))
+    text = inspect.getdoc(getattr(module, words[-1].replace("-", "_")))
+    assert text
+    return " ".join(text.split()[:5])
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_a_page_describes_each_command_as_its_own_page_does(words: tuple[str, ...]) -> None:
+    said = first_words(words)
+    assert said in page(*words[:-1])
+    assert said in page(*words)
+
+
+def test_the_first_page_imports_no_command() -> None:
+    code = (
+        "import sys; from tunesmith.cli._app import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: print(*(n for n in sys.modules if n.startswith('tunesmith')), sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    known = set(done.stderr.split())
+    assert "tunesmith.cli._app" in known
+    assert not known & {"tunesmith.session", "tunesmith.kernels", "tunesmith.cli.tune", "tunesmith.report"}
+
+
+@pytest.mark.parametrize("start", [["-m", "tunesmith"], ["-m", "tunesmith.cli.main"]], ids=" ".join)
+def test_version(start: list[str]) -> None:
+    done = subprocess.run([sys.executable, *start, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tunesmith {tunesmith.__version__}\n"
+
+
+def test_an_unknown_command_is_refused_with_the_nearest_one() -> None:
+    result = CliRunner().invoke(_app.app, ["tuna"])
+    assert result.exit_code == 2
+    assert "tune" in result.output
