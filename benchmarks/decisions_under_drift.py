@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.bench import Policy
-from tunesmith.bench._timing import interleave, race_above, time_plan
+from tunesmith.bench.timing import interleave, race_above, time_plan
 from tunesmith.protocol import Cell, Contest, Objective, TimeTable, choose
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType
 

@@ -32,10 +32,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
-from tunesmith.bench._poison import POISONS
+from tunesmith.bench.verification.poison import POISONS
 from tunesmith.devices import APIS, choose
 from tunesmith.kernels import Kernel, families
-from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured
+from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, configured
 from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, GemmOperation, gemm_type
 from tunesmith.records import Configuration, Measurement, Outcome, Problem, ProblemType, Target
 

@@ -21,7 +21,7 @@ from rich.console import Group, RenderableType
 from tunesmith.bench.statistics import median_interval, paired_log_ratio
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate
-from tunesmith.report._table import table, titled
+from tunesmith.report.table import table, titled
 
 OURS, OWN, EXHAUSTIVE, VENDOR, AGAIN = "ours", "own", "exhaustive", "vendor", "vendor again"
 """The sides: what the logic chose; the best of our own kernels in the tuning run, and in the whole space; the vendor's

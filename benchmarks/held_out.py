@@ -26,9 +26,10 @@ from gemm_ratios import VENDOR_KERNEL
 from rich.console import Console
 from sizes_left_out import Times, left_out, times_of
 
-from tunesmith.logic import Document, Logic, _neighbours, logic_files
+from tunesmith.logic import Document, Logic, logic_files
+from tunesmith.logic import neighbours as _neighbours
 from tunesmith.records import UserError
-from tunesmith.report._table import table
+from tunesmith.report.table import table
 from tunesmith.store import Store
 
 ASKED = tuple(range(1, 9))

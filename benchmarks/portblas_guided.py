@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tunesmith.formats.portblas_results import combination_of
+from tunesmith.formats.portblas.results import combination_of
 from tunesmith.kernels import family_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tunesmith.bench import Policy
-from tunesmith.cli._output import messages
+from tunesmith.cli.output import messages
 from tunesmith.devices import choose
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type

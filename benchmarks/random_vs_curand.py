@@ -32,7 +32,7 @@ from random_ratios import Fill, Row, Theirs, csv_text, shown, sums
 from rich.console import Console
 
 from tunesmith.devices import choose
-from tunesmith.logic.random_table import FILE_NAME
+from tunesmith.logic.random.table import FILE_NAME
 from tunesmith.problems.random import GENERATORS
 from tunesmith.random import Generator
 from tunesmith.records import UserError

@@ -28,12 +28,14 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from tunesmith.models import _stream_k_cache, _stream_k_costs, stream_k_file
-from tunesmith.models._stream_k_calibration import StreamKCalibration
-from tunesmith.models._stream_k_costs import counts
-from tunesmith.models._stream_k_fit import fit
-from tunesmith.models._stream_k_records import SharingMode, StreamKChoice, Work
-from tunesmith.report._table import table
+from tunesmith.models.stream_k import cache as _stream_k_cache
+from tunesmith.models.stream_k import costs as _stream_k_costs
+from tunesmith.models.stream_k import file as stream_k_file
+from tunesmith.models.stream_k.calibration import StreamKCalibration
+from tunesmith.models.stream_k.costs import counts
+from tunesmith.models.stream_k.fit import fit
+from tunesmith.models.stream_k.records import SharingMode, StreamKChoice, Work
+from tunesmith.report.table import table
 
 
 class Constants(NamedTuple):

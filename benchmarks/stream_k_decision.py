@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k.file import read
+from tunesmith.models.stream_k.predict import (
     Calibrated,
     CalibrationOrigin,
     FittedCost,
@@ -32,7 +33,6 @@ from tunesmith.models.stream_k import (
     StreamKCalibration,
     Subject,
 )
-from tunesmith.models.stream_k_file import read
 from tunesmith.records import Configuration
 
 ATTEMPTS = 5

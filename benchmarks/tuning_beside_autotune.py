@@ -32,7 +32,7 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import Problem, UserError
 from tunesmith.report import ProgressReport
-from tunesmith.report._table import table, titled
+from tunesmith.report.table import table, titled
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.tuning_file import tune
 from tunesmith.store import FILE_NAME, Store

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from tunesmith.records import Problem
 from tunesmith.report import ProgressReport
-from tunesmith.report._table import table, titled
+from tunesmith.report.table import table, titled
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import TuningPlan, tune
 from tunesmith.store import FILE_NAME, Store, StoredRun, StoreEntry

@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from tunesmith.bench._case import VerificationCase
-from tunesmith.bench._cases import Cases
-from tunesmith.bench._host_memory import HostMemory
-from tunesmith.bench._poison import POISONS
-from tunesmith.bench._verify import Verdict, Verifier, _judged
+from tunesmith.bench.verification.case import VerificationCase
+from tunesmith.bench.verification.cases import Cases
+from tunesmith.bench.verification.host_memory import HostMemory
+from tunesmith.bench.verification.poison import POISONS
+from tunesmith.bench.verification.verify import Verdict, Verifier, _judged
 from tunesmith.devices import Device, choose, open_device
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS

@@ -8,10 +8,10 @@ from tunesmith.problems import Key, shown
 from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
 from tunesmith.problems.gemm.listed import COLUMNS
 from tunesmith.protocol import Phase
-from tunesmith.protocol._phases import INITIAL
-from tunesmith.protocol._settings import GLOBAL_KEYS, LOGIC_KEYS
-from tunesmith.protocol._sizes import COMMON_DEFAULT, FINAL_DEFAULT
-from tunesmith.protocol._tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
+from tunesmith.protocol.phases import INITIAL
+from tunesmith.protocol.settings import GLOBAL_KEYS, LOGIC_KEYS
+from tunesmith.protocol.sizes import COMMON_DEFAULT, FINAL_DEFAULT
+from tunesmith.protocol.tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 from tunesmith.spaces import Space
 
 PHASES = {

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from cuda_runner import H200
-from tunesmith.devices._gemm_call import GemmCall
+from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, LibraryCall, Problem

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from compiled_ahead import binary
-from tunesmith.bench._case import VerificationCase
-from tunesmith.bench._traces import Wrong
+from tunesmith.bench.verification.case import VerificationCase
+from tunesmith.bench.verification.traces import Wrong
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS

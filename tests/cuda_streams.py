@@ -17,7 +17,7 @@ class Running:
     """A plan bound to memory of its own on a stream of its own."""
 
     def __init__(self, programs: Sequence[Program], plan: Plan, asked: Problem) -> None:
-        from tunesmith.devices._cuda_driver import call
+        from tunesmith.devices.cuda.driver import call
 
         device, operation = cuda_device(), OPERATIONS[asked.type.operation]
         self._call, self.stream = call, call("cuStreamCreate", 1)

@@ -16,7 +16,8 @@ import pytest
 from golden_cells import HOST
 from tunesmith.bench import Batch, Bench
 from tunesmith.bench.statistics import median_interval
-from tunesmith.devices import Found, _choice
+from tunesmith.devices import Found
+from tunesmith.devices import choice as _choice
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 from tunesmith.session.frame.health import HealthWatch

@@ -16,10 +16,10 @@ from portblas_fakes import TILES, fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import benchmarks, write
 from stream_k_fakes import calibration
-from tunesmith.cli._app import app
-from tunesmith.models.stream_k import MacroTile, Room, Subject
-from tunesmith.models.stream_k_file import dump
-from tunesmith.report import portblas_outcome
+from tunesmith.cli.app import app
+from tunesmith.models.stream_k.file import dump
+from tunesmith.models.stream_k.predict import MacroTile, Room, Subject
+from tunesmith.report.portblas import outcome as portblas_outcome
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import PortBlasPlan
 from tuning_runs import FAKE

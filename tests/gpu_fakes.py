@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from library_fakes import ORIGIN
-from tunesmith.devices.cuda import CudaDevice, CudaMemory
+from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm

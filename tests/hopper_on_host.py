@@ -17,7 +17,7 @@ import pytest
 
 import cuda_on_host
 from cuda_runner import H200
-from tunesmith.devices._cuda_arguments import Convention, Parameters, TensorMap, packed
+from tunesmith.devices.cuda.arguments import Convention, Parameters, TensorMap, packed
 from tunesmith.kernels import Kernel
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
 from tunesmith.kernels.gemm.cuda.wgmma.text import text

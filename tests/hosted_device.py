@@ -14,9 +14,9 @@ import pytest
 
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench._case import VerificationCase
-from tunesmith.bench._host_memory import HostMemory
-from tunesmith.bench._verify import Verdict, Verifier, _judged
+from tunesmith.bench.verification.case import VerificationCase
+from tunesmith.bench.verification.host_memory import HostMemory
+from tunesmith.bench.verification.verify import Verdict, Verifier, _judged
 from tunesmith.devices import Device
 from tunesmith.devices.fake import FakeDevice, FakeMemory
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
-from tunesmith.formats.portblas import Config, RuleSet
+from tunesmith.formats.portblas.parameter_files import Config, RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Target
 from tunesmith.session.frame import events

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tunesmith.formats.portblas import Config, RuleSet, read
-from tunesmith.formats.portblas_lines import line, stem
+from tunesmith.formats.portblas.lines import line, stem
+from tunesmith.formats.portblas.parameter_files import Config, RuleSet, read
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("TUNESMITH_DATA", ROOT.parent / "shared" / "data")) / "portblas"

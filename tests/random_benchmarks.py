@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, RandomRow
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from opencl_runner import opencl_device
-from tunesmith.devices.cuda import CudaDevice
+from tunesmith.devices.cuda.device import CudaDevice
 from tunesmith.kernels.random import COUNT, changed
 from tunesmith.library.random._buffers import VALUE_TYPES
 from tunesmith.library.random._position import Position

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from opencl_runner import opencl_device, programs
-from tunesmith.bench._case import VerificationCase
+from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.devices import Program
 from tunesmith.kernels import KERNELS, Kernel
 from tunesmith.problems import OPERATIONS

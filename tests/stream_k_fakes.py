@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from tunesmith.models._stream_k_costs import SPLITS, counts
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k.costs import SPLITS, counts
+from tunesmith.models.stream_k.predict import (
     CalibrationOrigin,
     MacroTile,
     Room,

@@ -18,13 +18,13 @@ from library_fakes import TYPES, logic
 from random_benchmarks import benchmark, write
 from tunesmith.devices.fake import fake_target
 from tunesmith.formats import read_random
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.formats.random_settings import read_defaults, read_weights
+from tunesmith.formats.random.outputs import write_selection
+from tunesmith.formats.random.settings import read_defaults, read_weights
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic, dump, logic_files, read_csv, write_logic
-from tunesmith.logic.random_decision import RandomObjective
-from tunesmith.logic.random_table import read_table
-from tunesmith.models.stream_k_file import calibration_files
+from tunesmith.logic.random.decision import RandomObjective
+from tunesmith.logic.random.table import read_table
+from tunesmith.models.stream_k.file import calibration_files
 from tunesmith.problems import read_yaml
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.lists import read_list

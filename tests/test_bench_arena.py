@@ -10,7 +10,7 @@ import pytest
 from bench_jobs import GPU, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench._operand_sets import OperandSets, OperandSetsCache, set_count, storage_bytes
+from tunesmith.bench.operand_sets import OperandSets, OperandSetsCache, set_count, storage_bytes
 from tunesmith.devices import LaunchError
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.records import Operand

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench_jobs import OPERATION, problem
-from tunesmith.bench import _cases
-from tunesmith.bench._cases import Cases
+from tunesmith.bench.verification import cases as _cases
+from tunesmith.bench.verification.cases import Cases
 from tunesmith.problems.gemm import GemmOperation
 
 

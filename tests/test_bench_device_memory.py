@@ -14,13 +14,13 @@ from bench_jobs import GPU, OPERATION, TYPE, problem
 from cuda_runner import H200, toolchain
 from hosted_device import hosted_verifier, judged
 from test_bench_verify import REASONS, fake_program
-from tunesmith.bench._case import VerificationCase
-from tunesmith.bench._cases import Cases
-from tunesmith.bench._checks import ENTRIES, falling_steps, module
-from tunesmith.bench._device_memory import fits
-from tunesmith.bench._poison import itemsize
-from tunesmith.bench._regions import padding_mask
-from tunesmith.bench._verify import Verifier
+from tunesmith.bench.verification.case import VerificationCase
+from tunesmith.bench.verification.cases import Cases
+from tunesmith.bench.verification.checks import ENTRIES, falling_steps, module
+from tunesmith.bench.verification.device_memory import fits
+from tunesmith.bench.verification.poison import itemsize
+from tunesmith.bench.verification.regions import padding_mask
+from tunesmith.bench.verification.verify import Verifier
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.problems import Expected
 from tunesmith.problems.gemm import gemm_type

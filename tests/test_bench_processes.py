@@ -15,7 +15,7 @@ import pytest
 from bench_jobs import CPU, GPU, QUICK, batch, job, problem
 from processes import processes
 from tunesmith.bench import Bench, Dispatched, JobMeasured, ModuleCompiled, Policy, WorkerLost
-from tunesmith.bench._compilers import Compilers
+from tunesmith.bench.processes.compilers import Compilers
 from tunesmith.kernels.fake import FAULTS, FakeGemm
 from tunesmith.records import Outcome, Rejection, UserError
 

@@ -11,9 +11,9 @@ import pytest
 from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench._details import Bound, JobDetails
-from tunesmith.bench._device_runner import DeviceRunner
-from tunesmith.bench._messages import Candidate, MeasureRequest
+from tunesmith.bench.details import Bound, JobDetails
+from tunesmith.bench.device_runner import DeviceRunner
+from tunesmith.bench.processes.messages import Candidate, MeasureRequest
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.toolchains import TOOLCHAINS

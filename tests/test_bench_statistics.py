@@ -13,7 +13,7 @@ from scipy import stats
 
 from tunesmith.bench import drift, median_interval, paired_log_ratio
 from tunesmith.bench.statistics import interval_rank
-from tunesmith.protocol._intervals import paired_interval
+from tunesmith.protocol.intervals import paired_interval
 from tunesmith.records import Estimate
 
 SHAPES = {

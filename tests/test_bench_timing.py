@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tunesmith.bench import Policy
-from tunesmith.bench._timing import interleave, time_plan, warm_up
+from tunesmith.bench.timing import interleave, time_plan, warm_up
 
 
 def no_clock() -> float:

@@ -10,9 +10,9 @@ import pytest
 
 from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
-from tunesmith.bench._case import VerificationCase
-from tunesmith.bench._cases import Cases
-from tunesmith.bench._regions import logical, padding_mask
+from tunesmith.bench.verification.case import VerificationCase
+from tunesmith.bench.verification.cases import Cases
+from tunesmith.bench.verification.regions import logical, padding_mask
 from tunesmith.devices.fake import FAULTS, FakeDevice
 from tunesmith.kernels.fake import FAULTS as KERNEL_FAULTS
 from tunesmith.problems import Expected

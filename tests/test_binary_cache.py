@@ -21,7 +21,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Binary, CompiledFacts, Configuration, Module, UserError
 from tunesmith.toolchains import TOOLCHAINS, BinaryCache, compiled, user_cache
-from tunesmith.toolchains._cache import DEFAULT_BYTES, FOLDER_VARIABLE, SIZE_VARIABLE
+from tunesmith.toolchains.cache import DEFAULT_BYTES, FOLDER_VARIABLE, SIZE_VARIABLE
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.triton import TritonToolchain
 

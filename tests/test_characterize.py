@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tunesmith.cli import _app
+from tunesmith.cli import app as _app
 from tunesmith.devices.fake import fake_target
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.models.intensity.products import implicit_product
@@ -28,7 +28,7 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.problems.convolution import Direction, convolution_type
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Problem, UserError
-from tunesmith.report.roofline_plot import plot
+from tunesmith.report.roofline.plot import plot
 from tunesmith.session.intensity.characterize import Characterization, CharacterizeTask, characterize
 
 ROOT = Path(__file__).parents[1]

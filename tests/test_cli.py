@@ -14,7 +14,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from library_fakes import logic
-from tunesmith.cli import _app, main
+from tunesmith.cli import app as _app
+from tunesmith.cli import main
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import write_logic

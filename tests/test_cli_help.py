@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tunesmith
-from tunesmith.cli import _app
+from tunesmith.cli import app as _app
 
 GROUPED = [(group, name) for group, (_, names) in _app.GROUPS.items() for name in names]
 ALL = [(name,) for name in _app.COMMANDS] + GROUPED
@@ -24,7 +24,7 @@ def page(*words: str) -> str:
 
 
 def first_words(words: tuple[str, ...]) -> str:
-    module = import_module("tunesmith.cli." + "_".join(words).replace("-", "_"))
+    module = import_module("tunesmith.cli." + ".".join(words).replace("-", "_"))
     text = inspect.getdoc(getattr(module, words[-1].replace("-", "_")))
     assert text
     return " ".join(text.split()[:5])
@@ -39,13 +39,13 @@ def test_a_page_describes_each_command_as_its_own_page_does(words: tuple[str, ..
 
 def test_the_first_page_imports_no_command() -> None:
     code = (
-        "import sys; from tunesmith.cli._app import app\n"
+        "import sys; from tunesmith.cli.app import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: print(*(n for n in sys.modules if n.startswith('tunesmith')), sep='\\n', file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     known = set(done.stderr.split())
-    assert "tunesmith.cli._app" in known
+    assert "tunesmith.cli.app" in known
     assert not known & {"tunesmith.session", "tunesmith.kernels", "tunesmith.cli.tune", "tunesmith.report"}
 
 

@@ -16,7 +16,7 @@ from tunesmith.problems.convolution import (
     Direction,
     convolution_type,
 )
-from tunesmith.problems.convolution import _reference as reference
+from tunesmith.problems.convolution import reference as reference
 from tunesmith.records import Problem, ProblemType, UserError
 from tunesmith.session.tuning_file.file import read
 

@@ -9,9 +9,10 @@ import pytest
 
 from cublas_fakes import ADDRESSES, CONFIG, FAMILY, TRANSPOSES, FakeCuBlas, bound, call, plain, problem
 from cuda_runner import cuda_device, wrong_on_gpu
-from tunesmith.devices import LaunchError, _cublas
-from tunesmith.devices._cublas import CuBlas, gemm_arguments
-from tunesmith.devices._gemm_call import GemmCall
+from tunesmith.devices import LaunchError
+from tunesmith.devices.cuda import cublas as _cublas
+from tunesmith.devices.cuda.cublas import CuBlas, gemm_arguments
+from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Launch
 from tunesmith.toolchains import TOOLCHAINS

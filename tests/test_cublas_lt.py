@@ -10,7 +10,7 @@ import pytest
 from cublas_fakes import ADDRESSES, CONFIG, FAMILY, FakeCuBlas, bound, changed, plain, problem
 from cuda_runner import H200, wrong_on_gpu
 from tunesmith.devices import LaunchError
-from tunesmith.devices._cublas import CuBlas
+from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import LibraryCall
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunesmith.devices import LaunchError
-from tunesmith.devices._cuda_arguments import ALIGNMENT, Convention, Parameters, TensorMap, packed
+from tunesmith.devices.cuda.arguments import ALIGNMENT, Convention, Parameters, TensorMap, packed
 from tunesmith.records import (
     Configuration,
     LocalArgument,

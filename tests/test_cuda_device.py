@@ -11,8 +11,8 @@ import pytest
 
 from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.devices import APIS, LaunchError
-from tunesmith.devices import _cuda_driver as driver
-from tunesmith.devices.cuda import CudaDevice, CudaMemory
+from tunesmith.devices.cuda import driver as driver
+from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.records import Launch, Module, OperandArgument, Plan, ScalarArgument, UserError, WorkspaceArgument, Zero
 
 SOURCE = """

@@ -12,7 +12,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Module, Problem, Solution
 from tunesmith.toolchains import CompileError
-from tunesmith.toolchains._cubin import cubin_facts
+from tunesmith.toolchains.cubin import cubin_facts
 
 FAMILY = KERNELS["CudaSimtGemm"]
 BATCHED = gemm_type("s", batched=True)

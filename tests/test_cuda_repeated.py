@@ -9,10 +9,12 @@ import pytest
 
 from cublas_fakes import FakeCuBlas
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.devices import LaunchError, _cuda_program, _cuda_repeated
-from tunesmith.devices._cublas import CuBlas
-from tunesmith.devices._cuda_arguments import ALIGNMENT, Convention, Parameters, TensorMap
-from tunesmith.devices._cuda_program import (
+from tunesmith.devices import LaunchError
+from tunesmith.devices.cuda import program as _cuda_program
+from tunesmith.devices.cuda import repeated as _cuda_repeated
+from tunesmith.devices.cuda.arguments import ALIGNMENT, Convention, Parameters, TensorMap
+from tunesmith.devices.cuda.cublas import CuBlas
+from tunesmith.devices.cuda.program import (
     TENSOR_MAP_BYTES,
     CudaFunction,
     LaunchConfig,
@@ -20,7 +22,7 @@ from tunesmith.devices._cuda_program import (
     _MovingMap,
     encoded,
 )
-from tunesmith.devices._cuda_repeated import RepeatedPlan
+from tunesmith.devices.cuda.repeated import RepeatedPlan
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import (

@@ -14,7 +14,8 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, STENCIL, edited, type_of
 from tunesmith import session
-from tunesmith.devices import Found, _choice
+from tunesmith.devices import Found
+from tunesmith.devices import choice as _choice
 from tunesmith.kernels import KERNELS, OPEN, family_for, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems.custom import CustomOperation

@@ -158,7 +158,7 @@ def test_what_is_no_regular_file_or_too_long_is_refused_where_it_is_named(
         type_of(copied)
     (copied.parent / named).unlink()
     (copied.parent / named).write_text("#" * 10_001)
-    monkeypatch.setattr("tunesmith.problems.custom._texts.MOST_BYTES", 10_000)
+    monkeypatch.setattr("tunesmith.problems.custom.texts.MOST_BYTES", 10_000)
     with pytest.raises(UserError, match=rf"{STENCIL}:\d+: .*{named} cannot be read: it is longer"):
         type_of(copied)
 

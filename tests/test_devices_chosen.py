@@ -8,7 +8,8 @@ import pytest
 
 from cuda_runner import H200
 from portblas_kernels import GPU
-from tunesmith.devices import APIS, Found, _choice, choose, discover, open_device
+from tunesmith.devices import APIS, Found, choose, discover, open_device
+from tunesmith.devices import choice as _choice
 from tunesmith.records import Target, UserError
 
 

@@ -33,13 +33,13 @@ from stream_k_fakes import calibration
 from test_bad_inputs import random_store
 from test_custom_kernel import TARGET
 from test_custom_texts import document_of
-from tunesmith.cli._app import app
-from tunesmith.formats._portblas_sets import SHIPPED
+from tunesmith.cli.app import app
+from tunesmith.formats.portblas.named_sets import SHIPPED
 from tunesmith.kernels.custom import CustomKernel
 from tunesmith.logic import dump
-from tunesmith.logic.random_table import read_table
-from tunesmith.models.stream_k import Room
-from tunesmith.models.stream_k_file import dump as dump_calibration
+from tunesmith.logic.random.table import read_table
+from tunesmith.models.stream_k.file import dump as dump_calibration
+from tunesmith.models.stream_k.predict import Room
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.tuning_file.file import read as read_tuning

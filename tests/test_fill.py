@@ -9,10 +9,10 @@ import pytest
 
 from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
-from tunesmith.bench._case import VerificationCase
+from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.devices.fake import FakeDevice
-from tunesmith.problems import _fill
-from tunesmith.problems._fill import PERIODS, repeated
+from tunesmith.problems import fill as _fill
+from tunesmith.problems.fill import PERIODS, repeated
 from tunesmith.toolchains.fake import FakeToolchain
 
 

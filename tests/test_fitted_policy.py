@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from policy_problems import fitted_to_families, is_legal, problem
 from test_heuristic_file import mutated
 from tuned_samples import ORIGIN
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.kernels import KERNELS
 from tunesmith.models.intensity.fit.heuristic import BucketSeed, CutPoint, FittedHeuristic, MetricRule, Question
 from tunesmith.models.intensity.fit.heuristic_file import dump_heuristic, read_heuristic

@@ -13,7 +13,7 @@ import pytest
 
 from cuda_runner import cuda_device
 from test_library_opencl import target, write  # noqa: F401  # a fixture
-from tunesmith.devices import _cuda_driver
+from tunesmith.devices.cuda import driver as _cuda_driver
 from tunesmith.library.launch._locks import call_lock
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Target, UserError

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.gemm import Gemm, _reference, gemm_type, strided
+from tunesmith.problems.gemm import Gemm, gemm_type, strided
+from tunesmith.problems.gemm import reference as _reference
 from tunesmith.records import Configuration, Problem
 
 GEMM = OPERATIONS["GEMM"]

@@ -8,7 +8,7 @@ import pytest
 
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.problems.gemm._fields import INPUTS
+from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.records import Configuration, UserError
 
 GEMM = OPERATIONS["GEMM"]

@@ -11,7 +11,7 @@ from cuda_runner import H200
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import Gemm, gemm_type, strided
-from tunesmith.problems.gemm._fields import DATA_TYPES, INPUTS
+from tunesmith.problems.gemm.fields import DATA_TYPES, INPUTS
 from tunesmith.records import Configuration, Problem
 
 GEMM = OPERATIONS["GEMM"]

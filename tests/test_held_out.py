@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Document, Named, Origin, SizeRow, _neighbours
+from tunesmith.logic import Document, Named, Origin, SizeRow
+from tunesmith.logic import neighbours as _neighbours
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution, UserError
 from tuning_runs import FAKE, fake_file, tune_json

@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from tuned_samples import CONVOLUTIONS, TENSILE, needs_winners, products, tensile_table
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.models.intensity.fit.heuristic import MetricRule
 from tunesmith.models.intensity.fit.heuristic_file import read_heuristic
 from tunesmith.models.intensity.metrics import METRICS
 from tunesmith.records import UserError
-from tunesmith.report.heuristics_plot import PANEL
+from tunesmith.report.heuristics.plot import PANEL
 from tunesmith.session.heuristics.audit import audit_heuristics
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
 from tunesmith.session.heuristics.sources import SourceTask, keep_of

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tuned_samples import products
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
-from tunesmith.formats.final_matrix import read_final
+from tunesmith.formats.winners.final_matrix import read_final
 from tunesmith.logic import FinalTable, TableCell, details_of, write_csv
 from tunesmith.models.intensity.fit.heuristic_file import read_heuristic
 from tunesmith.models.intensity.metrics import Product

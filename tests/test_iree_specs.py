@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.formats.iree_specs import UNKNOWN_DEVICE, read_spec
+from tunesmith.formats.winners.iree_specs import UNKNOWN_DEVICE, read_spec
 from tunesmith.records import UserError
 
 HEAD = """\

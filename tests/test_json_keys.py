@@ -19,37 +19,34 @@ from stream_k_fakes import calibration
 from tuned_samples import tensile_table
 from tunesmith import session
 from tunesmith.bench import Drift
-from tunesmith.cli._app import COMMANDS as OWN_COMMANDS
-from tunesmith.cli._app import GROUPS
+from tunesmith.cli.app import COMMANDS as OWN_COMMANDS
+from tunesmith.cli.app import GROUPS
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
-from tunesmith.formats.portblas import RuleSet
+from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.library import load
-from tunesmith.logic.random_choice import choose
+from tunesmith.logic.random.choice import choose
 from tunesmith.models.intensity.judge import TimeMatrix
 from tunesmith.models.intensity.policies import POLICIES
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.roofline.measured import MeasuredRoofline
-from tunesmith.models.stream_k import Room, StreamKChoice, Work
+from tunesmith.models.stream_k.predict import Room, StreamKChoice, Work
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
-from tunesmith.report import (
-    documents,
-    heuristics,
-    intensity,
-    judge,
-    policies,
-    portblas_lists,
-    portblas_outcome,
-    random_choice,
-    random_compiled,
-    random_outcome,
-    roofline,
-    stream_k,
-    stream_k_sweep,
-)
+from tunesmith.report import documents
+from tunesmith.report.heuristics import fitted as heuristics
+from tunesmith.report.heuristics import judge, policies
+from tunesmith.report.portblas import lists as portblas_lists
+from tunesmith.report.portblas import outcome as portblas_outcome
+from tunesmith.report.random import choice as random_choice
+from tunesmith.report.random import compiled as random_compiled
+from tunesmith.report.random import outcome as random_outcome
+from tunesmith.report.roofline import intensity
+from tunesmith.report.roofline import measured as roofline
+from tunesmith.report.stream_k import explained as stream_k
+from tunesmith.report.stream_k import sweep as stream_k_sweep
 from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.heuristics.audit import audit_heuristics
 from tunesmith.session.heuristics.entrants import entrants

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from judge_fakes import DEVICE, QUICK, SIZES, fake_mapping, seconds_of, tables, tuned, without_columns
 from tunesmith import session
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import details_of
 from tunesmith.models.intensity.judge import geomean

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from judge_fakes import DEVICE, QUICK, SIZES, fake_mapping, seconds_of, tables, tuned, without_columns
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.logic import FinalTable, TableCell, details_of, read_csv, write_csv
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Measurement, Outcome, Solution, UserError

@@ -15,8 +15,8 @@ from gpu_fakes import HostGpu, Rig, every_type, numbers, product
 from library_fakes import DEVICES, TARGET, TYPES, library, normal
 from library_fakes import logic as fake_logic
 from tunesmith.devices import APIS
-from tunesmith.devices._gemm_call import GemmCall
 from tunesmith.devices.fake import FakeDevice
+from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.library import Launched
 from tunesmith.library.arrays._libraries import TorchArrays
 from tunesmith.problems.gemm import gemm_type

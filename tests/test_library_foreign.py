@@ -17,7 +17,7 @@ NN = gemm_type(transpose_b=False)
 
 @pytest.fixture
 def rig(monkeypatch):
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 0)
     monkeypatch.setattr(_streams, "Mark", object)
     return Rig(monkeypatch)
 
@@ -130,7 +130,7 @@ def test_an_out_that_overlaps_and_sums_without_terms_are_refused(rig):
 
 def test_arrays_on_two_gpus_are_refused(rig, monkeypatch):
     a, b, out = normal(6, 5), normal(5, 7), np.zeros((6, 7), np.float32)
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: int(address == b.ctypes.data))
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: int(address == b.ctypes.data))
     with pytest.raises(ValueError, match="CUDA:0 and CUDA:1"):
         rig.library(*every_type()).matmul(lent(a), lent(b), lent(out))
     assert isinstance(rig.device, HostGpu)

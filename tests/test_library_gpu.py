@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cuda_runner import configuration, cuda_device, toolchain
-from tunesmith.devices._cuda_driver import call
+from tunesmith.devices.cuda.driver import call
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, Named, Origin, SizeRow

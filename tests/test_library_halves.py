@@ -13,7 +13,7 @@ import pytest
 from library_fakes import TARGET, TYPES, WithoutSharedMemory, close, library, logic, normal
 from opencl_runner import opencl_device
 from tunesmith.devices.fake import FakeDevice
-from tunesmith.devices.opencl import OpenCLDevice
+from tunesmith.devices.opencl.device import OpenCLDevice
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Launched, Library

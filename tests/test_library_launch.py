@@ -32,7 +32,7 @@ BATCHED = gemm_type(transpose_b=False, batched=True)
 
 @pytest.fixture
 def rig(monkeypatch):
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 0)
     return Rig(monkeypatch)
 
 

@@ -110,7 +110,7 @@ def test_a_launch_that_differs_in_one_thing(device, what):
 
 @pytest.fixture
 def rig(monkeypatch):
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 0)
     monkeypatch.setattr(_streams, "Mark", object)
     return Rig(monkeypatch)
 
@@ -152,7 +152,7 @@ def test_a_launch_on_another_gpu(monkeypatch):
     monkeypatch.setattr(_streams, "Mark", object)
     with Library([(Path("nn.yaml"), gpu_logic(NN))]) as lib:
         for number in (0, 1, 0, 1):
-            monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address, number=number: number)
+            monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address, number=number: number)
             given = arguments({})
             launch(lib, lent(given))
             close(given["D"], given["A"] @ given["B"])

@@ -21,7 +21,7 @@ from opencl_runner import opencl_device
 from test_cli import invoke, invoke_json
 from test_library_opencl import target, write  # noqa: F401  # a fixture
 from tunesmith.devices.fake import FakeDevice
-from tunesmith.devices.opencl import OpenCLDevice
+from tunesmith.devices.opencl.device import OpenCLDevice
 from tunesmith.kernels import KERNELS
 from tunesmith.library import DeviceAbsentError, Launched, Library
 from tunesmith.library._device import open_untuned

@@ -108,7 +108,7 @@ def test_the_module_says_once_what_it_does_and_a_graph_replays_it(torch):  # noq
 
 
 def test_the_current_context_stays_what_it_was(torch):  # noqa: F811
-    from tunesmith.devices._cuda_driver import call
+    from tunesmith.devices.cuda.driver import call
 
     a = torch.randn(50, 50, device="cuda")
     context = int(call("cuCtxGetCurrent"))

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.logic import FinalTable, Logic, Origin, Rule, TableCell
-from tunesmith.logic._cover import cover
 from tunesmith.logic.build import build, merge
+from tunesmith.logic.cover import cover
 from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution
 
 GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))

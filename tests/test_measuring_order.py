@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tunesmith.devices import Device, Found, LaunchError, _choice, choose, discover, environment, open_device
+from tunesmith.devices import Device, Found, LaunchError, choose, discover, environment, open_device
+from tunesmith.devices import choice as _choice
 from tunesmith.records import (
     Binary,
     CompiledFacts,

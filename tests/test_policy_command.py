@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tunesmith.cli import _app
+from tunesmith.cli import app as _app
 from tunesmith.records import UserError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.formats.portblas import Combination
-from tunesmith.formats.portblas_backend import Size, header, is_taken
+from tunesmith.formats.portblas.backend import Size, header, is_taken
+from tunesmith.formats.portblas.parameter_files import Combination
 
 LAUNCHER = r"""
 #pragma once

@@ -12,8 +12,8 @@ import pytest
 
 from portblas_files import DATA, INTERLEAVED, LOCAL, NON_LOCAL, TALL_SKINNY, lines, names, needs_data, of
 from portblas_oracle import combinations, made_up
-from tunesmith.formats.portblas import Combination, Config, RuleSet, read
-from tunesmith.formats.portblas_lines import definition
+from tunesmith.formats.portblas.lines import definition
+from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, read
 
 
 def digest(texts: Iterable[str]) -> str:

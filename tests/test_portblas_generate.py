@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from portblas_files import DATA, LOCAL, NON_LOCAL, needs_data, written
-from tunesmith.cli import _app
-from tunesmith.formats.portblas import RuleSet
-from tunesmith.formats.portblas_lines import FIRST_LINE
+from tunesmith.cli import app as _app
+from tunesmith.formats.portblas.lines import FIRST_LINE
+from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.records import Configuration, UserError
 from tunesmith.session.portblas import generate as portblas_generate
 from tunesmith.session.portblas.generate import MARK, Generated, generate

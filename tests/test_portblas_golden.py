@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from portblas_files import lines, names, written
 from portblas_oracle import combinations
-from tunesmith.cli import _app
-from tunesmith.formats.portblas import Config, RuleSet, read
-from tunesmith.formats.portblas_lines import definition
+from tunesmith.cli import app as _app
+from tunesmith.formats.portblas.lines import definition
+from tunesmith.formats.portblas.parameter_files import Config, RuleSet, read
 from tunesmith.session.portblas.generate import generate
 
 DOCUMENT = {

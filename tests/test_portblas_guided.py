@@ -16,12 +16,12 @@ import pytest
 
 from portblas_fakes import TILES
 from protocol_fakes import choices
-from tunesmith.formats.portblas import RuleSet, find_set, read
+from tunesmith.formats.portblas.parameter_files import RuleSet, find_set, read
 from tunesmith.kernels import LANGUAGE, family_for
 from tunesmith.records import Configuration, Estimate, UserError
 from tunesmith.search import STRATEGIES, Candidates, Search
 from tunesmith.search import surrogate as module
-from tunesmith.search._features import features
+from tunesmith.search.features import features
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "portblas_guided.py"
 _SPEC = importlib.util.spec_from_file_location("portblas_guided", BENCHMARK)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from portblas_files import INTERLEAVED, LOCAL, of, written
-from tunesmith.formats.portblas import RuleSet, read
+from tunesmith.formats.portblas.parameter_files import RuleSet, read
 from tunesmith.records import UserError
 
 TEXT = """{

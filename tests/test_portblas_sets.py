@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.formats.portblas import ENVIRONMENT, RuleSet, find_set, list_sets, read
+from tunesmith.formats.portblas.parameter_files import ENVIRONMENT, RuleSet, find_set, list_sets, read
 from tunesmith.records import UserError
 
 
@@ -40,7 +40,7 @@ def test_a_set_is_found_by_name_first_in_the_user_s_folders(tmp_path: Path, monk
     assert find_set("mine") == find_set("mine.json") == environment / "mine.json"
     assert find_set("other", [given]) == environment / "other.json"
     assert find_set("cpu") == environment / "cpu.json"
-    assert find_set("nvidia", [given]).parent.name == "portblas_sets"
+    assert find_set("nvidia", [given]).parent.name == "sets"
     assert find_set(given / "mine.json") == given / "mine.json"
     assert {one.name: one.shipped for one in list_sets([given])}.items() >= {("mine", False), ("nvidia", True)}
 

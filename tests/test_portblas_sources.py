@@ -10,7 +10,7 @@ import pytest
 
 from opencl_runner import verify
 from portblas_files import DATA, LOCAL, needs_data, written
-from tunesmith.formats.portblas import RuleSet, list_sets
+from tunesmith.formats.portblas.parameter_files import RuleSet, list_sets
 from tunesmith.kernels.gemm.portblas import PortBlasGemm
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import UserError

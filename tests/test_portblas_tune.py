@@ -25,7 +25,7 @@ from tunesmith.library.gemm._door import GemmDoor
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Measurement, Outcome, UserError
-from tunesmith.report import portblas_outcome as report
+from tunesmith.report.portblas import outcome as report
 from tunesmith.search import STRATEGIES
 from tunesmith.session.frame import events
 from tunesmith.session.frame.record import RunOutcome as Done

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 from portblas_files import LOCAL
 from random_benchmarks import benchmarks, write
 from test_portblas_backend import NN
-from tunesmith.cli import _app
-from tunesmith.cli._output import PlainConsole
-from tunesmith.formats.portblas_backend import header
+from tunesmith.cli import app as _app
+from tunesmith.cli.output import PlainConsole
+from tunesmith.formats.portblas.backend import header
 from tunesmith.records import UserError, comment, printable
-from tunesmith.report._table import table, titled
 from tunesmith.report.progress import ProgressReport
+from tunesmith.report.table import table, titled
 from tunesmith.session.frame import events
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\r\x9b2J\u202egnp\x00"

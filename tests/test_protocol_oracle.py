@@ -29,7 +29,7 @@ from tunesmith.protocol import (
     TimeTable,
     run,
 )
-from tunesmith.protocol._winners import MAX_FINALISTS
+from tunesmith.protocol.winners import MAX_FINALISTS
 from tunesmith.records import Configuration, Estimate, Problem
 
 NAMES = "abcdef"

@@ -12,7 +12,7 @@ from protocol_fakes import LEGAL, Exact, FakeJudge, benchmark, choices, final, f
 from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, TimeTable, carry_out, run
 from tunesmith.records import Configuration, Estimate, Problem, UserError
 from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, Growing, MeasureMode, RaceThenConfirm, Told
-from tunesmith.search._base import LOOKS
+from tunesmith.search.base import LOOKS
 
 SAMPLES = ("random", "surrogate")
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from protocol_fakes import Exact, FakeJudge, Noisy, Seconds, benchmark, phases, size, sizes
 from tunesmith.protocol import Cell, ContestDecision, Objective, TimeTable, run
-from tunesmith.protocol._intervals import paired_interval
+from tunesmith.protocol.intervals import paired_interval
 from tunesmith.records import Configuration, Estimate, Problem
 
 FLOPS = FakeJudge(flops=lambda problem: float(problem.sizes[0]) ** 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from random_reference import OnGpu, StreamingDevice, close, expected
-from tunesmith.devices import cuda
+from tunesmith.devices.cuda import device as cuda
 from tunesmith.library.arrays._streams import Stream, stream_of
 from tunesmith.library.random import _runner
 from tunesmith.library.random._buffers import Buffer, buffer_of, value_type_of
@@ -102,7 +102,7 @@ def test_an_array_in_another_byte_order_is_refused():
 
 
 def test_gpu_arrays_tell_where_they_lie_and_who_wrote_them(monkeypatch):
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 1)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 1)
     array = np.zeros((2, 3), np.float16)
     buffer = buffer_of(OnGpu(array, strides=(6, 2), stream=2))
     assert buffer == Buffer("float16", 6, address=array.ctypes.data, selector="CUDA:1", written_on=2)
@@ -228,7 +228,7 @@ def test_every_kind_shows_itself(kind):
 
 @pytest.fixture
 def streaming(monkeypatch):
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 0)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 0)
     monkeypatch.setattr(_runner, "Mark", object)
     device = StreamingDevice()
     monkeypatch.setattr("tunesmith.toolchains.opencl.context", lambda selector: device._inner._context)
@@ -290,7 +290,7 @@ def test_without_a_stream_the_numbers_are_there_on_return(streaming):
 
 @pytest.mark.opencl
 def test_a_buffer_on_another_gpu_is_refused(streaming, monkeypatch):
-    monkeypatch.setattr("tunesmith.devices.cuda.ordinal_of", lambda address: 1)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 1)
     with pytest.raises(UserError, match=r"lies on CUDA:1.*device='CUDA:1'"):
         Generator(device=streaming).uniform(OnGpu(np.zeros(4)))
 
@@ -304,7 +304,7 @@ def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypa
     def of_driver(function):
         return lambda *given: log.append((function, *(one.value for one in given))) or 0
 
-    monkeypatch.setattr("tunesmith.devices._cuda_repeated.entry", of_driver)
+    monkeypatch.setattr("tunesmith.devices.cuda.repeated.entry", of_driver)
     device = object.__new__(cuda.CudaDevice)
     device._context, device._own, device._stream = "ours", 7, 7
     memory = cuda.CudaMemory(1000, 64, owned=True)

@@ -12,11 +12,11 @@ import pytest
 
 from random_benchmarks import GOLDEN, decide, pair, rows
 from tunesmith.formats import read_random
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.logic._random_compat import descending
-from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import RandomDecision, RandomObjective
-from tunesmith.logic.random_shapes import DEFAULT_SHAPES
+from tunesmith.formats.random.outputs import write_selection
+from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.compat import descending
+from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import LaunchShape, Rejection
 
 COMPAT = RandomObjective.COMPAT

@@ -14,14 +14,15 @@ from typer.testing import CliRunner, Result
 from bench_jobs import GPU, QUICK, batch, job
 from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.bench import Bench, Job, ModuleCompiled
-from tunesmith.bench._process import Spawner
-from tunesmith.cli._app import app
+from tunesmith.bench.processes.process import Spawner
+from tunesmith.cli.app import app
 from tunesmith.devices import absent_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
 from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
-from tunesmith.report import CompilingReport, random_compiled
+from tunesmith.report import CompilingReport
+from tunesmith.report.random import compiled as random_compiled
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import RunOutcome as Done

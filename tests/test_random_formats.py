@@ -12,10 +12,11 @@ import pytest
 
 from random_benchmarks import benchmark, write
 from tunesmith.devices.fake import fake_target
-from tunesmith.formats import google_benchmark, read_random
-from tunesmith.formats._reading import Reading
-from tunesmith.formats.random_settings import read_defaults, read_weights
-from tunesmith.logic.random_choice import choose
+from tunesmith.formats import read_random
+from tunesmith.formats.random import google_benchmark
+from tunesmith.formats.random.reading import Reading
+from tunesmith.formats.random.settings import read_defaults, read_weights
+from tunesmith.logic.random.choice import choose
 from tunesmith.records import Estimate, LaunchShape, UserError, architecture_name
 
 NAME = "philox4_32_10_uniform_float_t256_b1024"

@@ -17,7 +17,7 @@ from opencl_runner import opencl_device
 from random_reference import close, expected
 from tunesmith.library.random._position import Position
 from tunesmith.library.random._runner import POISSON_ROOM
-from tunesmith.logic.random_table import RandomTable, TunedShapes, write_table
+from tunesmith.logic.random.table import RandomTable, TunedShapes, write_table
 from tunesmith.problems.random import GENERATORS, poisson_table
 from tunesmith.random import Generator
 from tunesmith.records import LaunchShape, UserError, architecture_name

@@ -13,10 +13,10 @@ import pytest
 
 from random_benchmarks import benchmark, benchmarks, decide, pair, rows, write
 from tunesmith.formats import read_random
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.logic.random_choice import Selection, choose
-from tunesmith.logic.random_decision import RandomDecision, RandomObjective
-from tunesmith.logic.random_shapes import DEFAULT_SHAPES
+from tunesmith.formats.random.outputs import write_selection
+from tunesmith.logic.random.choice import Selection, choose
+from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 
 COMPAT = RandomObjective.COMPAT
 Shape = tuple[int, int]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from random_benchmarks import GOLDEN, rows
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.formats.rocrand_headers import header, targets
-from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_table import RandomTable, TunedShapes, read_table, write_table
+from tunesmith.formats.random.outputs import write_selection
+from tunesmith.formats.random.rocrand_headers import header, targets
+from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.table import RandomTable, TunedShapes, read_table, write_table
 from tunesmith.records import LaunchShape, UserError
 
 

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from random_benchmarks import decide, rows
-from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, Rejection
-from tunesmith.report import random_heatmap
-from tunesmith.report._colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, ColourScale, ink, lightness
-from tunesmith.report.random_heatmap import common_scale, heatmap, heatmaps, width
+from tunesmith.report.colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, ColourScale, ink, lightness
+from tunesmith.report.random import heatmap as random_heatmap
+from tunesmith.report.random.heatmap import common_scale, heatmap, heatmaps, width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from random_scalars import SCALARS, mrg31k3p, mrg32k3a, mt19937, mtgp32
-from tunesmith.problems.random._counter import philox, threefry
-from tunesmith.problems.random._engines import ENGINES
-from tunesmith.problems.random._mrg import MRG31K3P, MRG32K3A
+from tunesmith.problems.random.counter import philox, threefry
+from tunesmith.problems.random.engines import ENGINES
+from tunesmith.problems.random.mrg import MRG31K3P, MRG32K3A
 from tunesmith.problems.random.streams import engine_states, jump_matrices, mtgp32_parameters, words
 
 ROOT = Path(__file__).parent.parent

@@ -9,9 +9,9 @@ import random
 import pytest
 
 from random_benchmarks import decide, pair, rows
-from tunesmith.logic.random_choice import choose
-from tunesmith.logic.random_decision import RandomObjective
-from tunesmith.logic.random_grids import grid_sizes
+from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.decision import RandomObjective
+from tunesmith.logic.random.grids import grid_sizes
 from tunesmith.records import LaunchShape, RandomRow
 
 COMPAT, GEOMEAN, WORST, WEIGHTED = (

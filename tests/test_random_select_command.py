@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from random_benchmarks import GOLDEN, benchmark, benchmarks, write
-from tunesmith.cli._app import app
-from tunesmith.logic.random_decision import RandomObjective
-from tunesmith.logic.random_grids import grid_sizes
-from tunesmith.logic.random_table import read_table
+from tunesmith.cli.app import app
+from tunesmith.logic.random.decision import RandomObjective
+from tunesmith.logic.random.grids import grid_sizes
+from tunesmith.logic.random.table import read_table
 from tunesmith.records import LaunchShape, UserError
 
 COMPAT, GEOMEAN, WORST, WEIGHTED = (

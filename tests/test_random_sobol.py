@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from tunesmith.problems.random._counter import philox
+from tunesmith.problems.random.counter import philox
 from tunesmith.problems.random.streams import quasi_words, sobol_directions, sobol_shift
 from tunesmith.records import UserError
 

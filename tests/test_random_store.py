@@ -13,7 +13,8 @@ import pytest
 
 from random_benchmarks import benchmark, write
 from tunesmith.devices.fake import fake_target
-from tunesmith.formats import google_benchmark, read_random
+from tunesmith.formats import read_random
+from tunesmith.formats.random import google_benchmark
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type, scalars_for
 from tunesmith.records import (

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from random_scalars import SCALARS
-from tunesmith.problems.random._counter import COUNTERS
-from tunesmith.problems.random._engines import DENSE, ENGINES
-from tunesmith.problems.random._xorwow import WEYL
+from tunesmith.problems.random.counter import COUNTERS
+from tunesmith.problems.random.engines import DENSE, ENGINES
 from tunesmith.problems.random.streams import LANES, engine_states, jump_matrices, words
+from tunesmith.problems.random.xorwow import WEYL
 from tunesmith.records import UserError
 
 Words = NDArray[np.uint32]

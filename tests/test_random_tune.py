@@ -16,7 +16,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
 from tunesmith.logic import Logic
-from tunesmith.logic.random_table import read_table
+from tunesmith.logic.random.table import read_table
 from tunesmith.records import Estimate, LaunchShape, Measurement, Outcome, UserError, architecture_name
 from tunesmith.session.frame import run as frame_run
 from tunesmith.session.frame.drift import Anchor

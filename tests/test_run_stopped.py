@@ -21,9 +21,9 @@ from portblas_fakes import tune as tune_like_portblas
 from tunesmith.bench import Policy, faults
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic
-from tunesmith.logic.random_table import read_table
-from tunesmith.models.stream_k import calibration_runs
-from tunesmith.models.stream_k_file import read as read_calibrations
+from tunesmith.logic.random.table import read_table
+from tunesmith.models.stream_k.file import read as read_calibrations
+from tunesmith.models.stream_k.predict import calibration_runs
 from tunesmith.records import UserError
 from tunesmith.session.frame import measure, run
 from tunesmith.session.frame.outputs import Output

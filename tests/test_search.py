@@ -28,7 +28,7 @@ from tunesmith.search import (
     Told,
     surrogate,
 )
-from tunesmith.search._base import LOOKS
+from tunesmith.search.base import LOOKS
 from tunesmith.search.sampling import shuffled
 from tunesmith.spaces import Combinations
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from stream_k_fakes import calibration, runs_on
-from tunesmith.models._stream_k_costs import COSTS
-from tunesmith.models.stream_k import Calibrated, MacroTile, Room, StreamKCalibration, Work, merged
-from tunesmith.models.stream_k_file import dump, read
+from tunesmith.models.stream_k.costs import COSTS
+from tunesmith.models.stream_k.file import dump, read
+from tunesmith.models.stream_k.predict import Calibrated, MacroTile, Room, StreamKCalibration, Work, merged
 from tunesmith.records import UserError
 
 ROOM = Room(132, 2)

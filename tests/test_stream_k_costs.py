@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stream_k_fakes import COSTLY, H200, MI300X, calibration, rooms, runs_on, works
 from stream_k_tables import loads, peers
 from tunesmith.kernels.gemm.stream_k import StreamKSchedule
-from tunesmith.models._stream_k_costs import (
+from tunesmith.models.stream_k.costs import (
     APART,
     AS_GOOD,
     COSTS,
@@ -25,8 +25,8 @@ from tunesmith.models._stream_k_costs import (
     counts,
     row_on,
 )
-from tunesmith.models._stream_k_fit import fit
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k.fit import fit
+from tunesmith.models.stream_k.predict import (
     Calibrated,
     MacroTile,
     Room,

@@ -19,9 +19,9 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library import Library, load
 from tunesmith.library.launch._stream_k import StreamK
 from tunesmith.logic import Choice, Document, Logic, Named, Origin, Rule, SizeRow
-from tunesmith.models.stream_k import Calibrated, MacroTile, Portable, Room, Subject, data_type_of
-from tunesmith.models.stream_k_file import calibration_files, dump
-from tunesmith.models.stream_k_launch import CALIBRATION, Deciding
+from tunesmith.models.stream_k.file import calibration_files, dump
+from tunesmith.models.stream_k.launch import CALIBRATION, Deciding
+from tunesmith.models.stream_k.predict import Calibrated, MacroTile, Portable, Room, Subject, data_type_of
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Problem, Solution, UserError
 from tunesmith.session.tuning_file import tune
@@ -314,7 +314,7 @@ def test_calibrations_are_told_from_other_files(tmp_path):
 
 
 def test_of_several_occupancies_the_largest_is_asked():
-    from tunesmith.models.stream_k import Calibrations
+    from tunesmith.models.stream_k.predict import Calibrations
 
     rooms = [Room(TARGET.compute_units), Room(TARGET.compute_units, 3), Room(TARGET.compute_units, 2), Room(1, 9)]
     subjects = [Subject.of(TARGET, "SomeGemm", "s", MacroTile(64, 64, 8), one) for one in rooms]

@@ -14,9 +14,10 @@ from stream_k_fakes import H200, MI300X, calibration, rooms, works
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import family_for
 from tunesmith.kernels.gemm.stream_k import StreamKSchedule
-from tunesmith.models import _stream_k_tensile as tensile
-from tunesmith.models._stream_k_costs import COSTS, SPLITS, Scan
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k import tensile as tensile
+from tunesmith.models.stream_k.costs import COSTS, SPLITS, Scan
+from tunesmith.models.stream_k.launch import tile_of
+from tunesmith.models.stream_k.predict import (
     Calibrated,
     Calibrations,
     MacroTile,
@@ -31,7 +32,6 @@ from tunesmith.models.stream_k import (
     Subject,
     Work,
 )
-from tunesmith.models.stream_k_launch import tile_of
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Solution
 
@@ -242,6 +242,6 @@ def test_a_tile_knows_how_work_groups_walk(given, block):
 
 def test_deciding_needs_no_scipy():
     """A running program decides; only calibrating fits."""
-    program = "import sys, tunesmith.models.stream_k; print(*sys.modules)"
+    program = "import sys, tunesmith.models.stream_k.predict; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"scipy", "yaml", "sqlalchemy", "jinja2"} & set(done.stdout.split())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k.override import VARIABLES, StreamKOverride
+from tunesmith.models.stream_k.predict import (
     Calibrated,
     MacroTile,
     Portable,
@@ -16,7 +17,6 @@ from tunesmith.models.stream_k import (
     StreamKChoice,
     Work,
 )
-from tunesmith.models.stream_k_override import VARIABLES, StreamKOverride
 from tunesmith.records import UserError
 
 UNITS = 304

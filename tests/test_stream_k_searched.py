@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k import Calibrated, Portable, Published, Room, StreamKChoice, Work
+from tunesmith.models.stream_k.predict import Calibrated, Portable, Published, Room, StreamKChoice, Work
 from tunesmith.session.stream_k.choices import EVEN, as_launched, closer, log_spaced, sweep_of
 
 ROOM = Room(132)

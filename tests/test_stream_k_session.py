@@ -13,11 +13,19 @@ from cuda_runner import H200
 from opencl_runner import opencl_device
 from stream_k_fakes import calibration
 from tunesmith.bench import Policy
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.opencl import RegisterGemm, TiledGemm
-from tunesmith.models.stream_k import MacroTile, Room, SharingMode, StreamKDecision, Subject, Work, calibration_runs
-from tunesmith.models.stream_k_file import dump, read
+from tunesmith.models.stream_k.file import dump, read
+from tunesmith.models.stream_k.predict import (
+    MacroTile,
+    Room,
+    SharingMode,
+    StreamKDecision,
+    Subject,
+    Work,
+    calibration_runs,
+)
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
 from tunesmith.session.frame.outputs import STORE
@@ -294,7 +302,7 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
 
 
 def _few(room, tile, splits):
-    from tunesmith.models.stream_k import SPLITS, calibration_runs
+    from tunesmith.models.stream_k.predict import SPLITS, calibration_runs
 
     assert splits == SPLITS, "the family has split-K"
     runs = [one for one in calibration_runs(room, tile, splits) if one[0].iterations <= 48 * 8]

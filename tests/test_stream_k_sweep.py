@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from opencl_runner import opencl_device
 from stream_k_fakes import COSTLY, ORIGIN, calibration
 from tunesmith.bench import Bench, Policy
-from tunesmith.cli._app import app
+from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import families
-from tunesmith.models._stream_k_costs import counts
-from tunesmith.models.stream_k import Calibrated, MacroTile, Portable, Room, SharingMode, StreamKChoice, Work
-from tunesmith.models.stream_k_file import read
-from tunesmith.models.stream_k_launch import GRID
+from tunesmith.models.stream_k.costs import counts
+from tunesmith.models.stream_k.file import read
+from tunesmith.models.stream_k.launch import GRID
+from tunesmith.models.stream_k.predict import Calibrated, MacroTile, Portable, Room, SharingMode, StreamKChoice, Work
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cuda_runner import H200, configuration, cuda_device, toolchain, wrong_on_gpu
-from tunesmith.devices._cuda_arguments import Convention, packed
+from tunesmith.devices.cuda.arguments import Convention, packed
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import CompiledFacts, Configuration, Module, Problem, TensorMapArgument, UserError

@@ -12,7 +12,7 @@ import pytest
 from compiled_ahead import ahead, binary
 from cuda_runner import configuration, cuda_device, toolchain
 from cuda_streams import repeats_beside, running
-from tunesmith.bench._case import VerificationCase
+from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target

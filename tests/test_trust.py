@@ -14,7 +14,7 @@ from opencl_runner import opencl_device
 from tunesmith import session
 from tunesmith.devices import environment as device_environment
 from tunesmith.toolchains import driver_cache
-from tunesmith.toolchains._cache import FOLDER_VARIABLE, SIZE_VARIABLE
+from tunesmith.toolchains.cache import FOLDER_VARIABLE, SIZE_VARIABLE
 from tuning_runs import environment, fake_file, tunesmith
 
 TUNING = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tuned_samples import CONVOLUTIONS, TENSILE_HEADER, needs_winners, tensile_row, tensile_table
-from tunesmith.formats.tuned_winners import read_winners
+from tunesmith.formats.winners.tables import read_winners
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.records import UserError
 from tunesmith.session.heuristics.sources import Grouping, SourceTask, best_rows, keep_of, read_sample, works_per_group

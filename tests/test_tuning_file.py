@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.bench._job import Policy
+from tunesmith.bench.job import Policy
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.protocol import Benchmark, Final, Fork, GlobalParameters, Join, Objective, Phase
 from tuning_file_page import reference

@@ -12,7 +12,7 @@ import pytest
 from tunesmith.kernels import tuning_space
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.protocol import Final
-from tunesmith.protocol._tensile import FOREIGN_PARAMETERS, RENAMED_PARAMETERS
+from tunesmith.protocol.tensile import FOREIGN_PARAMETERS, RENAMED_PARAMETERS
 from tunesmith.records import SeveralError, UserError
 from tunesmith.session.tuning_file.file import read
 from tuning_runs import tunesmith

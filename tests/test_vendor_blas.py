@@ -12,8 +12,8 @@ from cuda_runner import H200
 from opencl_runner import opencl_device, programs, run, verify
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.devices import LaunchError
-from tunesmith.devices._host_blas import HostBlas
 from tunesmith.devices.fake import fake_target
+from tunesmith.devices.host_blas import HostBlas
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Plan, Solution, Zero

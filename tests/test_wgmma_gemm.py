@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench._case import VerificationCase as Verified
+from tunesmith.bench.verification.case import VerificationCase as Verified
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
 from tunesmith.kernels.gemm.cuda.wgmma.text import text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.bench._case import VerificationCase
-from tunesmith.bench._host_memory import HostMemory
-from tunesmith.bench._traces import Wrong
-from tunesmith.bench._verify import _judged
+from tunesmith.bench.verification.case import VerificationCase
+from tunesmith.bench.verification.host_memory import HostMemory
+from tunesmith.bench.verification.traces import Wrong
+from tunesmith.bench.verification.verify import _judged
 from tunesmith.devices import Device, Program
 from tunesmith.records import Plan
 

@@ -1,10 +1,10 @@
 """How fast is it, and is it right: worker processes, verification, timing, statistics, racing, drift."""
 
-from ._bench import Bench
-from ._compilers import Compilation
-from ._events import Dispatched, Event, JobMeasured, ModuleCompiled, WorkerLost
-from ._job import Batch, Job, Policy, Race
-from ._process import Spawner, connect_to_parent
+from .bench import Bench
+from .events import Dispatched, Event, JobMeasured, ModuleCompiled, WorkerLost
+from .job import Batch, Job, Policy, Race
+from .processes.compilers import Compilation
+from .processes.process import Spawner, connect_to_parent
 from .statistics import Drift, drift, median_interval, paired_log_ratio
 
 __all__ = [

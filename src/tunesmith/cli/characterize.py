@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from tunesmith.logic import write_atomically
-from tunesmith.report import intensity as report
-from tunesmith.report.roofline_plot import plot
+from tunesmith.report.roofline import intensity as report
+from tunesmith.report.roofline.plot import plot
 from tunesmith.session.intensity.characterize import CharacterizeTask
 from tunesmith.session.intensity.characterize import characterize as characterized
 
-from ._output import Device, Json, print_facts
+from .output import Device, Json, print_facts
 
 
 def characterize(

@@ -11,7 +11,7 @@ import typer
 from tunesmith.report import documents, tables
 from tunesmith.session.tuning_file import against_numpy
 
-from ._output import Json, print_facts
+from .output import Json, print_facts
 
 
 def compare(

@@ -7,7 +7,7 @@ import typer
 from tunesmith.devices import discover
 from tunesmith.report import documents, tables
 
-from ._output import Json, print_facts
+from .output import Json, print_facts
 
 
 def devices(as_json: Json = False) -> None:

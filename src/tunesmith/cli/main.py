@@ -29,7 +29,7 @@ def interrupted() -> NoReturn:
 def _run() -> None:
     from tunesmith.records import UserError, printable
 
-    from ._app import app
+    from .app import app
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

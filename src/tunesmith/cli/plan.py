@@ -10,7 +10,7 @@ import typer
 from tunesmith import session
 from tunesmith.report import documents, tables
 
-from ._output import Device, Json, MaxSize, Order, print_facts
+from .output import Device, Json, MaxSize, Order, print_facts
 
 
 def plan(

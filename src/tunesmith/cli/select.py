@@ -14,7 +14,7 @@ from tunesmith.logic import Choice, Logic, Rule, logic_files
 from tunesmith.records import UserError, printable
 from tunesmith.report import documents, tables
 
-from ._output import Json, print_facts
+from .output import Json, print_facts
 
 
 def select(

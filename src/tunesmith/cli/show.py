@@ -10,7 +10,7 @@ import typer
 from tunesmith.report import documents, tables
 from tunesmith.session.tuning_file import summarise
 
-from ._output import Json, print_facts
+from .output import Json, print_facts
 
 
 def show(

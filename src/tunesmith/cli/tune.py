@@ -11,8 +11,8 @@ import typer
 from tunesmith import session
 from tunesmith.report import documents, tables
 
-from ._output import Device, Json, MaxSize, Order
-from ._runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
+from .output import Device, Json, MaxSize, Order
+from .runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
 
 
 def tune(

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from tunesmith.records import Binary, Launch, OperandArgument, Plan, ScalarArgument, Target, Write, Zero
 
-from ._api import Api, Found
-from ._base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
+from .api import Api, Found
+from .base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
 
 ALIGNMENT = 64
 

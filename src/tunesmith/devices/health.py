@@ -11,7 +11,7 @@ from typing import Any
 
 from tunesmith.records import Target
 
-from ._cuda_driver import call
+from .cuda.driver import call
 
 _REASONS = (
     "SW_POWER_CAP",

@@ -1,6 +1,6 @@
 """Other tools' files, in and out."""
 
-from ._reading import DoubtError, Reading
-from .random_files import read_random
+from .random.files import read_random
+from .random.reading import DoubtError, Reading
 
 __all__ = ["DoubtError", "Reading", "read_random"]

@@ -4,8 +4,8 @@ A family is picked by the parameter `KernelLanguage` and, among the families of 
 families of several languages have the same parameters, a tuning file may leave the language to the device.
 """
 
-from ._base import Kernel
-from ._registry import KERNELS, LANGUAGE, OPEN, VENDOR, chosen, families, family_for, languages, tuning_space
+from .base import Kernel
+from .registry import KERNELS, LANGUAGE, OPEN, VENDOR, chosen, families, family_for, languages, tuning_space
 
 __all__ = [
     "KERNELS",

@@ -27,7 +27,7 @@ from tunesmith.records import (
 )
 from tunesmith.spaces import Parameter, Space, When
 
-from ._base import Facts, Kernel
+from .base import Facts, Kernel
 from .gemm.parameters import natural, pair, positive, switch
 from .gemm.types import wrong_type
 

@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tunesmith.devices import APIS, Device, Found, choose, open_device
-from tunesmith.devices._choice import SELECTOR_VARIABLE
-from tunesmith.devices.cuda import context_kept
+from tunesmith.devices.choice import SELECTOR_VARIABLE
+from tunesmith.devices.cuda.device import context_kept
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic
 from tunesmith.records import ProblemType, Target, UserError

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tunesmith.devices import Device
-from tunesmith.devices.cuda import CudaDevice, context_kept
+from tunesmith.devices.cuda.device import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, logic_files, place_in
 from tunesmith.problems import OPERATIONS, whole_size

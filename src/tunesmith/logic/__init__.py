@@ -1,12 +1,12 @@
 """Which solution for which size. `tunesmith.logic.build` makes a logic; a running program never needs it."""
 
-from ._document import Document, Named, Origin, Regret, SizeRow
-from ._files import logic_files, write_atomically
-from ._read import place_in
-from ._table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
-from ._units import Unit
-from ._write import dump, write_logic
+from .document import Document, Named, Origin, Regret, SizeRow
+from .files import logic_files, write_atomically
+from .read import place_in
 from .select import Choice, Logic, Rule
+from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
+from .units import Unit
+from .write import dump, write_logic
 
 __all__ = [
     "NOT_MEASURED",

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tunesmith.records import Estimate, Problem, Solution
 
-from ._cover import cover
-from ._document import Document, Named, Origin, Regret, SizeRow
-from ._neighbours import Neighbours
-from ._table import FinalTable, TableCell, rate
+from .cover import cover
+from .document import Document, Named, Origin, Regret, SizeRow
+from .neighbours import Neighbours
 from .select import Logic
+from .table import FinalTable, TableCell, rate
 
 DIGITS = 6
 """Significant digits of what is written: far below any measurement's doubt."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tunesmith.records import Solution
 
-from ._document import Document, SizeRow
-from ._neighbours import Neighbours
-from ._read import read
+from .document import Document, SizeRow
+from .neighbours import Neighbours
+from .read import read
 
 MEMORY = 4096
 """Sizes whose neighbours are remembered."""

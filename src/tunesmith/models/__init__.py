@@ -1,1 +1,1 @@
-"""What if it was never measured? Models that answer for a launch before it happens: `tunesmith.models.stream_k`."""
+"""What if it was never measured? Models that answer for a launch before it happens."""

@@ -2,12 +2,12 @@
 
 from tunesmith.records import Registry
 
-from ._base import Array, Expected, Operation, storage_bytes, strided, whole_size
-from ._files import MOST_MADE_BYTES, beginning_of, bytes_of, text_of
-from ._keys import Key, checked, nearest, shown, unknown_key
-from ._mistakes import Mistakes
-from ._yaml import MOST_NODES, Node, read_yaml, refuse_depth
+from .base import Array, Expected, Operation, storage_bytes, strided, whole_size
+from .files import MOST_MADE_BYTES, beginning_of, bytes_of, text_of
+from .keys import Key, checked, nearest, shown, unknown_key
+from .mistakes import Mistakes
 from .sizes import LIMIT, clamp, exact_sizes, range_sizes
+from .yaml import MOST_NODES, Node, read_yaml, refuse_depth
 
 OPERATIONS: Registry[Operation] = Registry(
     "operation",

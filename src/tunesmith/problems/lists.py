@@ -16,8 +16,8 @@ from typing import Any
 
 from tunesmith.records import UserError
 
-from ._files import text_of
-from ._keys import shown, unknown_key
+from .files import text_of
+from .keys import shown, unknown_key
 from .sizes import LARGEST
 
 

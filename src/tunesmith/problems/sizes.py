@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from tunesmith.records import Problem, ProblemType, UserError, Value
 
-from ._keys import is_integer, shown
-from ._mistakes import Mistakes
+from .keys import is_integer, shown
+from .mistakes import Mistakes
 
 if TYPE_CHECKING:
-    from ._base import Operation
+    from .base import Operation
 
 LIMIT = 1_000_000
 """The most sizes that one ProblemSizes may hold."""

@@ -1,16 +1,16 @@
 """In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
 
-from ._drive import Searched, carry_out
 from ._forecast import StepForecast, StepsForecast, forecast
-from ._intervals import DRIFT
-from ._lineage import Lineage
-from ._measure import Cell, Measure, TimeTable
-from ._results import NOTHING_RAN, Dropped, ProtocolResult, StepResult, StepTrial, step_names
 from ._run import run
-from ._settings import GlobalParameters, LibraryLogic
-from ._steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
-from ._winners import Contest, ContestDecision, choose
+from .drive import Searched, carry_out
+from .intervals import DRIFT
+from .lineage import Lineage
+from .measure import Cell, Measure, TimeTable
+from .results import NOTHING_RAN, Dropped, ProtocolResult, StepResult, StepTrial, step_names
 from .schema import TuningFile, read_tuning_file
+from .settings import GlobalParameters, LibraryLogic
+from .steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
+from .winners import Contest, ContestDecision, choose
 
 __all__ = [
     "DRIFT",

@@ -12,13 +12,13 @@ from tunesmith.records import Configuration, Problem
 from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
 from tunesmith.spaces import Combinations
 
-from ._candidates import Proposal, candidates_of, proposals
-from ._joins import check_names, key_of
-from ._judge import Judge
-from ._lineage import Lineage
-from ._results import step_names
 from ._run import AS_IT_IS, fork
-from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
+from .candidates import Proposal, candidates_of, proposals
+from .joins import check_names, key_of
+from .judge import Judge
+from .lineage import Lineage
+from .results import step_names
+from .steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
 
 
 @dataclass(frozen=True, slots=True)

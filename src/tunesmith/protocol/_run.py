@@ -17,15 +17,15 @@ from tunesmith.records import Configuration, Problem, Rejection, UserError
 from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, MeasureMode, RaceThenConfirm, Told
 from tunesmith.spaces import Combinations
 
-from ._candidates import Proposal, candidates_of, proposals
-from ._drive import Searched, carry_out
-from ._joins import best_of_each, check_names, key_of
-from ._judge import Judge
-from ._lineage import Lineage
-from ._measure import Measure, TimeTable
-from ._results import NOTHING_RAN, ProtocolResult, StepResult, StepTrial, step_names
-from ._steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Objective, Phases
-from ._winners import Confirm, Contest, choose, relative_costs
+from .candidates import Proposal, candidates_of, proposals
+from .drive import Searched, carry_out
+from .joins import best_of_each, check_names, key_of
+from .judge import Judge
+from .lineage import Lineage
+from .measure import Measure, TimeTable
+from .results import NOTHING_RAN, ProtocolResult, StepResult, StepTrial, step_names
+from .steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Objective, Phases
+from .winners import Confirm, Contest, choose, relative_costs
 
 Observe = Callable[[StepResult], None]
 

@@ -14,11 +14,11 @@ from tunesmith.problems import DEFAULT_OPERATION, OPERATIONS, Mistakes, Node, Op
 from tunesmith.records import Configuration, ProblemType, UserError, Value
 from tunesmith.spaces import Space
 
-from ._notes import Notes
-from ._phases import PHASE_KEYS, Families, GroupReader
-from ._settings import GlobalParameters, LibraryLogic, read_globals, read_logic
-from ._sizes import SizeReader
-from ._steps import Phases
+from .notes import Notes
+from .phases import PHASE_KEYS, Families, GroupReader
+from .settings import GlobalParameters, LibraryLogic, read_globals, read_logic
+from .sizes import SizeReader
+from .steps import Phases
 
 Spaces = Callable[[ProblemType], Space]
 Derived = Callable[[ProblemType], frozenset[str]]

@@ -13,7 +13,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
 from tunesmith.store import Winner
 
-from ._run import Document, fields, head
+from .run import Document, fields, head
 
 
 def devices(found: Sequence[Found]) -> Document:

@@ -17,7 +17,7 @@ from tunesmith.bench import ModuleCompiled, WorkerLost
 from tunesmith.records import LINES, Estimate, Outcome, Solution, printable, value_text
 from tunesmith.session.frame import events
 
-from . import _text
+from . import text as _text
 
 QUIET_SECONDS = 20.0
 """Between two lines where there is no terminal to redraw."""

@@ -16,9 +16,9 @@ from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Sum
 from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
 
-from . import _text
-from ._run import closing
-from ._table import table, titled
+from . import text as _text
+from .run import closing
+from .table import table, titled
 
 MOST_COLUMNS = 8
 """Solutions of a final that a terminal can hold; the CSV has them all."""

@@ -2,7 +2,7 @@
 
 from tunesmith.records import Registry
 
-from ._base import MOST_WHOLE, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
+from .base import MOST_WHOLE, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
 from .sampling import SAMPLE, sample, some
 from .stages import Growing, RaceThenConfirm
 

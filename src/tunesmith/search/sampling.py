@@ -11,7 +11,7 @@ import numpy as np
 from tunesmith.records import Configuration
 from tunesmith.spaces import Combinations
 
-from ._base import LOOKS, MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
+from .base import LOOKS, MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
 
 SAMPLE = 1000
 """Combinations that stand for more than can be looked at."""

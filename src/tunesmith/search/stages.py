@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ._base import CandidateBatch, Candidates, Search, Strategy, Told
+from .base import CandidateBatch, Candidates, Search, Strategy, Told
 from .sampling import Exhaustive
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from tunesmith.records import Configuration, UserError
 
-from ._base import MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
-from ._features import Features, features
+from .base import MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
+from .features import Features, features
 from .sampling import sample
 
 TREES = 200

@@ -1,9 +1,9 @@
 """What was measured: an append-only, content-addressed SQLite file that runs resume from and reports read."""
 
-from ._entry import FULL, RACE, RECHECK, Renewed, StoreEntry, confirm_round, measurement_key
-from ._rounds import in_rounds, repetition
-from ._runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
-from ._store import FILE_NAME, Failure, Store
+from .entry import FULL, RACE, RECHECK, Renewed, StoreEntry, confirm_round, measurement_key
+from .rounds import in_rounds, repetition
+from .runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
+from .store import FILE_NAME, Failure, Store
 
 __all__ = [
     "FILE_NAME",

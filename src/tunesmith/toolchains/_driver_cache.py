@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ._cache import is_private, size_limit, user_cache
+from .cache import is_private, size_limit, user_cache
 
 FOLDER = "drivers"
 """In the user's cache folder."""

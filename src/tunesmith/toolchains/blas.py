@@ -17,7 +17,7 @@ from typing import Any
 
 from tunesmith.records import Binary, CompiledFacts, Module, Target
 
-from ._base import CompileError, Toolchain
+from .base import CompileError, Toolchain
 
 LANGUAGE = "BLAS"
 FUNCTIONS = ("gemm",)

@@ -10,7 +10,7 @@ import signal
 
 from tunesmith.records import Binary, CompiledFacts, Module, Target
 
-from ._base import CompileError, Toolchain
+from .base import CompileError, Toolchain
 
 COMPILE_FAULTS = ("compile error", "compiler segfault", "compiler hang")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tunesmith.records import Binary, Module, Target
 
-from ._base import CompileError, Toolchain
-from ._cubin import cubin_facts
+from .base import CompileError, Toolchain
+from .cubin import cubin_facts
 
 REMEDY = "pip install cuda-bindings nvidia-cuda-nvrtc, of the driver's major version"
 

@@ -15,8 +15,8 @@ import pyopencl as cl
 
 from tunesmith.records import Binary, CompiledFacts, Module, Target
 
-from ._base import CompileError, Toolchain
-from ._opencl_devices import context
+from .base import CompileError, Toolchain
+from .opencl_devices import context
 
 _END = b"\0"
 """Of the JSON in a payload."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Target, UserError
 
-from ._base import CompileError, Toolchain
-from ._cubin import cubin_facts
+from .base import CompileError, Toolchain
+from .cubin import cubin_facts
 
 REMEDY = "pip install 'triton>=3.4'"
 

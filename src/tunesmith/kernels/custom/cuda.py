@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tunesmith.kernels._base import Facts
+from tunesmith.kernels.base import Facts
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS
 from tunesmith.records import Configuration, LocalArgument, Plan, Problem, Rejection, Target
 
-from ._family import CustomKernel
+from .family import CustomKernel
 
 MOST_WORK_ITEMS = (1024, 1024, 64)
 """Along x, y and z, on every architecture since Maxwell. Source: CUDA programming guide, technical specifications."""

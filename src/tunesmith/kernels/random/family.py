@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from tunesmith.kernels._base import Facts, Kernel, source
+from tunesmith.kernels.base import Facts, Kernel, source
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS, REGISTERS_PER_BLOCK
 from tunesmith.problems.random import GENERATORS, GeneratorKind, RandomFill, poisson_table, width_of
 from tunesmith.records import (

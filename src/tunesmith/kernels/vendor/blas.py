@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
 from tunesmith.kernels.gemm.types import typed
 from tunesmith.problems import storage_bytes
@@ -50,7 +50,7 @@ PARAMETERS = (
     *("lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c", "stride_d"),
     *("alpha", "beta", "dest", "tf32", "bias", "activation", "scaled"),
 )
-"""What a call is told of a GEMM, in this order, which is part of keys; `devices/_gemm_call.py` says what each means."""
+"""What a call is told of a GEMM, in this order, which is part of keys; `devices/gemm_call.py` says what each means."""
 
 
 class VendorBlas(Kernel):

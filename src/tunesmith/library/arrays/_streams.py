@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tunesmith.devices.cuda import CudaDevice, Mark
+from tunesmith.devices.cuda.device import CudaDevice, Mark
 from tunesmith.records import UserError
 
 from ._view import View

@@ -60,7 +60,7 @@ class View:
         """The GPU's; nothing for the host's memory, and for an empty array, which may lie nowhere."""
         if self.on_host or not self.count:
             return ""
-        from tunesmith.devices.cuda import ordinal_of
+        from tunesmith.devices.cuda.device import ordinal_of
 
         return selector(ordinal_of(self.address) if self.number is None else self.number)
 

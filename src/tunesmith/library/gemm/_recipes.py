@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.devices.cuda import RepeatedPlan
+from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.launch._launcher import WORKSPACE, Launcher, ReadyLaunch, with_left_out
 from tunesmith.problems.gemm import is_interleaved

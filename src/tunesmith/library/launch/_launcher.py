@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.devices import Buffer, Device, Prepared
-from tunesmith.devices.cuda import CudaDevice, CudaMemory
+from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tunesmith.devices import Buffer, Device
-from tunesmith.devices.cuda import CudaDevice, CudaMemory
+from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.library.arrays._libraries import Array, spread, storage_of
 from tunesmith.library.arrays._streams import not_ready
 from tunesmith.records import ZEROED_HEAD, Plan

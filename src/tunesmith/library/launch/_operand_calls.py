@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from tunesmith.devices.cuda import RepeatedPlan
+from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._libraries import (
     Arrays,
     NumPyArrays,

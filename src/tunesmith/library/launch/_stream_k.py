@@ -13,7 +13,7 @@ from tunesmith.logic import Choice, Rule
 from tunesmith.records import Problem, Solution, Target
 
 if TYPE_CHECKING:
-    from tunesmith.models.stream_k_launch import Deciding
+    from tunesmith.models.stream_k.launch import Deciding
 
 GRID, WHOLE_TILES, OPEN = "StreamKGrid", 0, -1
 """The parameter of families that split tiles, its value for a work-group on each tile, and where it is left open."""
@@ -74,6 +74,6 @@ class StreamK:
     @cached_property
     def _deciding(self) -> Deciding:
         # A program whose logic has no such solution is spared the models.
-        from tunesmith.models.stream_k_launch import Deciding
+        from tunesmith.models.stream_k.launch import Deciding
 
         return Deciding.of(self._target, self._places, os.environ, warnings.warn)

@@ -8,8 +8,8 @@ from functools import cache
 from weakref import WeakKeyDictionary
 
 from tunesmith.devices import APIS, Device, choose, open_device
-from tunesmith.devices._choice import SELECTOR_VARIABLE
-from tunesmith.devices.cuda import context_kept
+from tunesmith.devices.choice import SELECTOR_VARIABLE
+from tunesmith.devices.cuda.device import context_kept
 from tunesmith.kernels import Kernel
 from tunesmith.kernels.random import CudaRandom, OpenCLRandom
 from tunesmith.library.launch._locks import call_lock

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tunesmith.devices import Device
 from tunesmith.library.arrays._streams import stream_of
 from tunesmith.library.launch._locks import call_lock
-from tunesmith.logic.random_table import RandomTable
+from tunesmith.logic.random.table import RandomTable
 from tunesmith.problems.random.poisson import LARGEST_MEAN
 from tunesmith.records import LaunchShape, UserError
 

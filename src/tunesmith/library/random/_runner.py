@@ -11,7 +11,7 @@ import numpy as np
 
 from tunesmith.devices import Buffer as Memory
 from tunesmith.devices import Device, LaunchError, Program
-from tunesmith.devices.cuda import CudaDevice, Mark, Repeated
+from tunesmith.devices.cuda.device import CudaDevice, Mark, Repeated
 from tunesmith.kernels.random import COUNT, changed, groups, start_argument
 from tunesmith.library.arrays._streams import Stream
 from tunesmith.library.launch._memory import Pool, lent

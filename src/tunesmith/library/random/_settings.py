@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.logic.random_table import RandomTable, read_table
+from tunesmith.logic.random.table import RandomTable, read_table
 from tunesmith.problems.random import GENERATORS, GeneratorKind, GeneratorSpec
 from tunesmith.records import LaunchShape, UserError
 

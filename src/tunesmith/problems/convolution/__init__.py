@@ -1,9 +1,9 @@
 """Convolution: types, the typed view of a problem, lists of problems, and the operation."""
 
-from ._fields import CONVOLUTION_FIELDS, Direction
-from ._type import Convolution, ConvolutionTypeError, ImplicitGemm, convolution_type
+from .fields import CONVOLUTION_FIELDS, Direction
 from .listed import ListedConvolution, read_convolution_list
 from .operation import ConvolutionOperation
+from .type import Convolution, ConvolutionTypeError, ImplicitGemm, convolution_type
 
 __all__ = [
     "CONVOLUTION_FIELDS",

@@ -15,8 +15,8 @@ from typing import Any
 from tunesmith.problems.lists import GROUPING, Column, read_lines, size_column
 from tunesmith.records import Problem, ProblemType, UserError
 
-from ._fields import Direction
-from ._type import Convolution, ConvolutionTypeError, convolution_type
+from .fields import Direction
+from .type import Convolution, ConvolutionTypeError, convolution_type
 
 DATA_TYPES_BY_DRIVER = {
     "conv": "s",

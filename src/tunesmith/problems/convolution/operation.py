@@ -19,18 +19,18 @@ from typing import Literal
 
 import numpy as np
 
-from tunesmith.problems._base import Array, Expected, Operation, refuse_other, strided
-from tunesmith.problems._fill import repeated
-from tunesmith.problems._keys import checked
-from tunesmith.problems.gemm._fields import data_type
-from tunesmith.problems.gemm._inputs import factors, storage_order
+from tunesmith.problems.base import Array, Expected, Operation, refuse_other, strided
+from tunesmith.problems.fill import repeated
+from tunesmith.problems.gemm.fields import data_type
+from tunesmith.problems.gemm.inputs import factors, storage_order
+from tunesmith.problems.keys import checked
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
-from ._fields import CHANNELS_FIRST, CONVOLUTION_FIELDS, LAYOUTS, Direction
-from ._reference import expected
-from ._type import Convolution, ConvolutionTypeError, Extents, convolution_type
+from .fields import CHANNELS_FIRST, CONVOLUTION_FIELDS, LAYOUTS, Direction
 from .listed import read_convolution_list
+from .reference import expected
+from .type import Convolution, ConvolutionTypeError, Extents, convolution_type
 
 _WRITTEN = {
     Direction.FORWARD: "Output",

@@ -1,8 +1,8 @@
 """The user's own computation: a description, its sources and its reference, all held by the problem type itself."""
 
-from ._texts import description_of
 from .description import FLOATS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
 from .operation import CustomOperation, sizes_of
+from .texts import description_of
 
 __all__ = [
     "FLOATS",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tunesmith.problems._yaml import Node, parse_yaml
+from tunesmith.problems.yaml import Node, parse_yaml
 from tunesmith.records import UserError
 from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression

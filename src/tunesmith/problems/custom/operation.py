@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.problems._base import SMALL, Array, Expected, Operation
-from tunesmith.problems._keys import unknown_key
+from tunesmith.problems.base import SMALL, Array, Expected, Operation
+from tunesmith.problems.keys import unknown_key
 from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
-from ._reference import call_reference
-from ._texts import description_of, former_types, read_type
 from .description import FLOATS, ArrayArgument
+from .reference import call_reference
+from .texts import description_of, former_types, read_type
 
 
 class CustomOperation(Operation):

@@ -1,11 +1,11 @@
 """D = activation(alpha op(A) op(B) + bias) + beta C: types, the typed view of a problem, and the operation."""
 
-from tunesmith.problems._base import strided
+from tunesmith.problems.base import strided
 
-from ._fields import ACTIVATIONS, DATA_TYPES
-from ._names import gemm_type_named
-from ._type import Gemm, dest_of, gemm_type, is_interleaved
+from .fields import ACTIVATIONS, DATA_TYPES
+from .names import gemm_type_named
 from .operation import FIELDS, SCALES, GemmOperation
+from .type import Gemm, dest_of, gemm_type, is_interleaved
 
 __all__ = [
     "ACTIVATIONS",

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.problems._base import Array, Expected, Operation, refuse_other, strided, traffic
-from tunesmith.problems._keys import shown, unknown_key
-from tunesmith.problems._mistakes import Mistakes
+from tunesmith.problems.base import Array, Expected, Operation, refuse_other, strided, traffic
+from tunesmith.problems.keys import shown, unknown_key
 from tunesmith.problems.lists import ListedProblem
+from tunesmith.problems.mistakes import Mistakes
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from ._fields import DATA_TYPES, GEMM_FIELDS, HIGH_PRECISION, SCALARS, UNSUPPORTED, data_type
-from ._inputs import random_numbers, storage_order
-from ._reference import Epilogue, expected
-from ._type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
+from .fields import DATA_TYPES, GEMM_FIELDS, HIGH_PRECISION, SCALARS, UNSUPPORTED, data_type
+from .inputs import random_numbers, storage_order
 from .listed import read_gemm_list
+from .reference import Epilogue, expected
+from .type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
 
 FIELDS = (*GEMM_FIELDS, *SCALARS)
 """Every key of a GEMM's ProblemType that means something."""

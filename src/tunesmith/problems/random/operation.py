@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problems._base import Array, Expected, Operation, refuse_other
-from tunesmith.problems._keys import checked
+from tunesmith.problems.base import Array, Expected, Operation, refuse_other
+from tunesmith.problems.keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from ._fields import FIELDS, SCALARS
 from .distributions import quasi_values_of, values_of
+from .fields import FIELDS, SCALARS
 from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .poisson import LARGEST_MEAN
 from .streams import quasi_words, words

@@ -12,14 +12,14 @@ import numpy as np
 
 from tunesmith.records import UserError
 
-from ._arrays import Int64, Words
-from ._counter import COUNTERS, counter_words
-from ._engines import ENGINES, engine_words, states_of
-from ._lanes import LaneGenerator, pick
-from ._mt19937 import Mt19937
-from ._mtgp32 import Mtgp32
-from ._mtgp32 import mtgp32_parameters as mtgp32_parameters
-from ._sobol import SOBOLS, Fractions, Sobol, most_dimensions
+from .arrays import Int64, Words
+from .counter import COUNTERS, counter_words
+from .engines import ENGINES, engine_words, states_of
+from .lanes import LaneGenerator, pick
+from .mt19937 import Mt19937
+from .mtgp32 import Mtgp32
+from .mtgp32 import mtgp32_parameters as mtgp32_parameters
+from .sobol import SOBOLS, Fractions, Sobol, most_dimensions
 
 LANES: dict[str, LaneGenerator] = {"mt19937": Mt19937(), "mtgp32": Mtgp32()}
 

@@ -14,7 +14,7 @@ import tunesmith
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
 from tunesmith.logic.build import build, merge
-from tunesmith.models.stream_k_open import with_a_grid
+from tunesmith.models.stream_k.open import with_a_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution
 from tunesmith.store import FULL, RECHECK, in_rounds

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tunesmith.bench import Bench, Policy
 from tunesmith.bench.faults import reached
-from tunesmith.models.stream_k_open import OpenGrids
+from tunesmith.models.stream_k.open import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
 

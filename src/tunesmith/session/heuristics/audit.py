@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.formats.final_matrix import is_final
+from tunesmith.formats.winners.final_matrix import is_final
 from tunesmith.models.intensity.fit.comparison import MOST_BUCKETS, FitSettings, RuleComparison, compare_rules
 from tunesmith.models.intensity.fit.percentile_fit import PercentileFit, percentile_fit
 from tunesmith.models.intensity.fit.segments import Segmentation, segmentations

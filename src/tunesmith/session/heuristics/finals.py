@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.bench.machine import blame
-from tunesmith.formats.final_details import FinalDetails, NamedDevice, read_details
+from tunesmith.formats.winners.final_details import FinalDetails, NamedDevice, read_details
 from tunesmith.logic import Document, Logic, logic_files, read_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type_named

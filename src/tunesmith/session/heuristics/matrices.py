@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.formats.final_matrix import is_final
+from tunesmith.formats.winners.final_matrix import is_final
 from tunesmith.kernels import VENDOR
 from tunesmith.models.intensity.judge import TimeMatrix
 from tunesmith.problems.gemm import Gemm

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.formats.final_details import FinalDetails, read_details
-from tunesmith.formats.final_matrix import FinalMatrix, is_final, read_final
-from tunesmith.formats.iree_specs import read_spec
-from tunesmith.formats.tuned_shape import DATA_TYPE_BYTES, DATA_TYPE_LETTERS, TunedShape
-from tunesmith.formats.tuned_winners import read_winners
+from tunesmith.formats.winners.final_details import FinalDetails, read_details
+from tunesmith.formats.winners.final_matrix import FinalMatrix, is_final, read_final
+from tunesmith.formats.winners.iree_specs import read_spec
+from tunesmith.formats.winners.tables import read_winners
+from tunesmith.formats.winners.tuned_shape import DATA_TYPE_BYTES, DATA_TYPE_LETTERS, TunedShape
 from tunesmith.models.intensity.fit.heuristic_file import LARGEST, LARGEST_COUNT, LEAST_RIDGE
 from tunesmith.models.intensity.fit.losses import Floats
 from tunesmith.models.intensity.fit.sample import TunedSample

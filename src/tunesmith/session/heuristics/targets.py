@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tunesmith.devices import choose, discover
-from tunesmith.formats.final_details import NamedDevice
+from tunesmith.formats.winners.final_details import NamedDevice
 from tunesmith.models.intensity.policies.chips import architecture_code
 from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS
 from tunesmith.records import Target, UserError

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.formats import portblas_lines
-from tunesmith.formats.portblas import Combination, Config, RuleSet, find_set, read
+from tunesmith.formats.portblas import lines as portblas_lines
+from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, find_set, read
 from tunesmith.records import Configuration, UserError
 
 from .made_files import MadeFiles

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import tunesmith
-from tunesmith.formats.portblas_backend import Size, header, is_taken
-from tunesmith.formats.portblas_results import combination_of
+from tunesmith.formats.portblas.backend import Size, header, is_taken
+from tunesmith.formats.portblas.results import combination_of
 from tunesmith.kernels import VENDOR
 from tunesmith.logic import Document, FinalTable, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tunesmith.formats.portblas_results import (
+from tunesmith.formats.portblas.results import (
     CURRENT,
     SYSTEM,
     PortBlasResult,

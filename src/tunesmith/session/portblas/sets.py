@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.formats.portblas import Config, PortBlasSet, RuleSet, list_sets, read
+from tunesmith.formats.portblas.parameter_files import Config, PortBlasSet, RuleSet, list_sets, read
 from tunesmith.records import UserError
 
 

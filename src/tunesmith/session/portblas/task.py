@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, choose
-from tunesmith.formats.portblas import Combination, Config, RuleSet, find_set, read
+from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, find_set, read
 from tunesmith.kernels import KERNELS, LANGUAGE
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError

@@ -15,12 +15,12 @@ import numpy as np
 
 from tunesmith.bench import Policy
 from tunesmith.devices import choose as choose_device
-from tunesmith.formats import google_benchmark
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.formats.random_store import cautions_of
+from tunesmith.formats.random import google_benchmark
+from tunesmith.formats.random.outputs import write_selection
+from tunesmith.formats.random.store import cautions_of
 from tunesmith.kernels import families
-from tunesmith.logic.random_choice import Selection, choose
-from tunesmith.logic.random_table import FILE_NAME as TABLE
+from tunesmith.logic.random.choice import Selection, choose
+from tunesmith.logic.random.table import FILE_NAME as TABLE
 from tunesmith.problems.random import GeneratorSpec
 from tunesmith.protocol import DRIFT
 from tunesmith.records import (
@@ -187,7 +187,8 @@ class RandomPlan(RunPlan):
     def _repeat(self, run: Run, generator: GeneratorSpec) -> None:
         """In more rounds, where the host is the device: the default, and what may be the fastest somewhere.
 
-        The rounds may show that those were slower than they seemed; then others may be the fastest, and follow.
+        The rounds may show that those were slower than they seemed; then others may be the fastest, and follow. A shape
+        that is alone has no rival, and needs no rounds.
         """
         rounds = ROUNDS_MORE.get(self.target.kind, 0)
         if not rounds:
@@ -203,6 +204,8 @@ class RandomPlan(RunPlan):
     def _perhaps_fastest(self, problem: Problem, generator: GeneratorSpec) -> set[LaunchShape]:
         """The default, and what no difference of the machine's speed rules out."""
         ran = [one for one in self.measured if one.problem == problem and one.measurement.estimate]
+        if len(ran) < 2:
+            return set()
         reach = (1 + DRIFT) * min((one.seconds.high for one in ran), default=0.0)
         return {one.shape for one in ran if one.shape == default_shape(generator) or one.seconds.low <= reach}
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.formats import DoubtError, read_random
-from tunesmith.formats.random_outputs import write_selection
-from tunesmith.formats.random_settings import read_defaults, read_weights
+from tunesmith.formats.random.outputs import write_selection
+from tunesmith.formats.random.settings import read_defaults, read_weights
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random_choice import Selection, choose
-from tunesmith.logic.random_decision import RandomDecision, RandomObjective
-from tunesmith.logic.random_shapes import DEFAULT_SHAPES
+from tunesmith.logic.random.choice import Selection, choose
+from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import UserError
 
 Draw = Callable[[Sequence[RandomDecision]], Iterable[tuple[RandomDecision, str]]]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from tunesmith.models.stream_k import Room, StreamKChoice, StreamKDecision, Work, choices_on
+from tunesmith.models.stream_k.predict import Room, StreamKChoice, StreamKDecision, Work, choices_on
 
 GRIDS = 24
 SPLITS = (2, 4, 8, 16)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.devices import choose
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k.file import read
+from tunesmith.models.stream_k.override import StreamKOverride
+from tunesmith.models.stream_k.predict import (
     Calibrated,
     Calibrations,
     MacroTile,
@@ -22,8 +24,6 @@ from tunesmith.models.stream_k import (
     data_type_of,
     rivals,
 )
-from tunesmith.models.stream_k_file import read
-from tunesmith.models.stream_k_override import StreamKOverride
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Estimate, Problem, Target, UserError
 from tunesmith.session.frame import events

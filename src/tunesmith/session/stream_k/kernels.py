@@ -13,7 +13,8 @@ from pathlib import Path
 import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families, family_for
-from tunesmith.models.stream_k import (
+from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, configured, tile_of
+from tunesmith.models.stream_k.predict import (
     SPLITS,
     CalibrationOrigin,
     MacroTile,
@@ -23,7 +24,6 @@ from tunesmith.models.stream_k import (
     Work,
     data_type_of,
 )
-from tunesmith.models.stream_k_launch import FULL_TILES, GRID, SPLIT, configured, tile_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type
 from tunesmith.protocol import Benchmark, Fork, Phases

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tunesmith.models.stream_k import Model, StreamKChoice, StreamKDecision, Work, rivals
+from tunesmith.models.stream_k.predict import Model, StreamKChoice, StreamKDecision, Work, rivals
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem

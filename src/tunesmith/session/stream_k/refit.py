@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.models.stream_k import Calibrated, CalibrationOrigin, StreamKCalibration, StreamKRun, merged
-from tunesmith.models.stream_k_file import dump
+from tunesmith.models.stream_k.file import dump
+from tunesmith.models.stream_k.predict import Calibrated, CalibrationOrigin, StreamKCalibration, StreamKRun, merged
 
 from .calibrate import SEED
 from .planned import Planner

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tunesmith.kernels._base import source
+from tunesmith.kernels.base import source
 from tunesmith.records import Launch, Module, OperandArgument, ScalarArgument, WorkspaceArgument
 
 ALIGNMENT = 16

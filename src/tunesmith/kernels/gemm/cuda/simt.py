@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tunesmith.kernels._base import Facts, Kernel, source
+from tunesmith.kernels.base import Facts, Kernel, source
 from tunesmith.kernels.gemm.cuda_common import (
     BlockTile,
     tile_parameters,

@@ -10,9 +10,9 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
-from ._family import OpenClGemm
-from ._panels import PACK_DEPTH, Panels
-from ._schedule import OpenCLSchedule
+from .family import OpenClGemm
+from .panels import PACK_DEPTH, Panels
+from .schedule import OpenCLSchedule
 
 
 class RegisterGemm(OpenClGemm):

@@ -11,9 +11,9 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
-from . import _rules as rules
-from ._family import OpenClGemm
-from ._schedule import OpenCLSchedule, TileLoads
+from . import rules as rules
+from .family import OpenClGemm
+from .schedule import OpenCLSchedule, TileLoads
 
 REGISTERS_MAX = 255
 """32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""

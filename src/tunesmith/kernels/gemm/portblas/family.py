@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda_common import wrong_device
 from tunesmith.kernels.gemm.types import beyond_blas
 from tunesmith.problems.gemm import Gemm

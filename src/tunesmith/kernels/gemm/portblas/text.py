@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tunesmith.kernels._base import source
+from tunesmith.kernels.base import source
 
 Macros = Mapping[str, int | str]
 

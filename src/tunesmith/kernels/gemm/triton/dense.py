@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import STREAM_GRID
 from tunesmith.kernels.gemm.types import typed
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, UserError, Value
 from tunesmith.spaces import Space
 
-from . import _guess, _launches
-from . import _rules as rules
+from . import guess as _guess
+from . import launches as _launches
 from . import parameters as p
-from ._shape import TritonShape
+from . import rules as rules
+from .shape import TritonShape
 
 
 class TritonGemm(Kernel):

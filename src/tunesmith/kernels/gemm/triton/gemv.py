@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.stream_k import ceil_div, iterations_of
 from tunesmith.kernels.gemm.types import typed
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
-from . import _arguments as arg
-from . import _guess
-from . import _rules as rules
+from . import arguments as arg
+from . import guess as _guess
 from . import parameters as p
-from ._arguments import Given
-from ._shape import SUM_BYTES, along_k
+from . import rules as rules
+from .arguments import Given
+from .shape import SUM_BYTES, along_k
 
 SOURCES = ("loads_source", "epilogue_source", "gemv_source")
 ADDED, ADDING_WARPS = 256, 4

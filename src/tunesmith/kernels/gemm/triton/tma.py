@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda_common import (
     BlockTile,
     tile_parameters,
@@ -20,10 +20,10 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
 
-from . import _arguments as arg
-from . import _rules as rules
-from ._shape import along_k
+from . import arguments as arg
+from . import rules as rules
 from .parameters import PRECISION, STAGES
+from .shape import along_k
 
 WARP, MOST_WARPS = 32, 16
 SMALLEST_TILE, LARGEST_BOX = 16, 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tunesmith.kernels._base import Facts, Kernel
+from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space

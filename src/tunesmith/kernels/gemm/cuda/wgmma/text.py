@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.kernels._base import source
+from tunesmith.kernels.base import source
 from tunesmith.records import Configuration, Module, ProblemType
 
 from .shape import WgmmaShape

@@ -1,0 +1,59 @@
+"""What follows from a job: asked of its kernel family and its operation, in the bench's own process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tunesmith.kernels import KERNELS
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection, Target
+
+from .job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A job whose programs are compiled: the plan to time, and a plan for each problem to verify first."""
+
+    timed: Plan
+    checks: tuple[tuple[Problem, Plan], ...]
+
+
+class JobDetails:
+    """A job with what it means on a target. Each is asked for once, when it is needed. `race` is the number of its race
+    in a batch."""
+
+    def __init__(self, job: Job, target: Target, race: int = 0) -> None:
+        self.job, self.race, self._target = job, race, target
+        self._family, self._operation = KERNELS[job.solution.kernel], OPERATIONS[job.problem.type.operation]
+
+    @cached_property
+    def modules(self) -> tuple[tuple[str, Module], ...]:
+        """What is compiled, each with its digest."""
+        modules = self._family.modules(self.job.solution.configuration, self.job.problem.type)
+        return tuple((module.digest(), module) for module in modules)
+
+    @cached_property
+    def probe(self) -> tuple[Problem, Plan]:
+        """A small problem with its plan, for compilers that finish only at the first launch."""
+        small = self._operation.small(self.job.problem)
+        refused = any(self._family.rejections_for(self.job.solution.configuration, small, self._target))
+        problem = self.job.problem if refused else small
+        return problem, self._plan(problem)
+
+    @cached_property
+    def probe_key(self) -> str:
+        return " ".join(["probe", *(digest for digest, _ in self.modules), self.probe[1].digest()])
+
+    def bound(self, facts: Sequence[CompiledFacts]) -> Bound | Rejection:
+        """What to launch, now that the compiler's facts are known; or why it is useless."""
+        config, problem = self.job.solution.configuration, self.job.problem
+        if refused := next(self._family.rejections_compiled(config, facts, self._target), None):
+            return refused
+        checks = self._family.checks(config, problem, self._operation.checks(problem))
+        return Bound(self._plan(problem, facts), tuple((check, self._plan(check, facts)) for check in checks))
+
+    def _plan(self, problem: Problem, facts: Sequence[CompiledFacts] = ()) -> Plan:
+        return self._family.plan(self.job.solution.configuration, problem, self._target, facts)

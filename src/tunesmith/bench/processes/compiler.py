@@ -1,0 +1,85 @@
+"""A process of the compile pool: compiles what the parent sends, until the parent is gone."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+import numpy as np
+
+from tunesmith.devices import Device, LaunchError, open_device
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Binary, Module, Target, UserError
+from tunesmith.toolchains import TOOLCHAINS, CompileError
+
+from .. import faults
+from ..device_runner import OUT_OF_MEMORY
+from ..machine import MACHINE_FAILED
+from ..verification.poison import itemsize
+from .messages import Built, CompilerReady, Probe, Running
+from .process import connect_to_parent, requests
+
+
+def main(arguments: list[str]) -> None:
+    connection = connect_to_parent(arguments)
+    faults.play("compiler")
+    builder = _Builder(connection.recv().target, lambda now: connection.send(Running(now)))
+    connection.send(CompilerReady())
+    for request in requests(connection):
+        connection.send(builder.answer(request))
+
+
+class _Builder:
+    """One process's compilers, and its device once it has to probe; `running` hears when a launch runs and is over."""
+
+    def __init__(self, target: Target, running: Callable[[bool], None]) -> None:
+        self._target, self._running = target, running
+        self._device: Device | None = None
+
+    def answer(self, request: Module | Probe) -> Built | UserError:
+        began = time.perf_counter()
+        binary, failure = None, ("", "", False)
+        try:
+            if isinstance(request, Module):
+                binary = self._compiled(request)
+            else:
+                self._launch(request)
+        except UserError as error:
+            return error
+        except CompileError as error:
+            failure = error.reason, error.log, False
+        except LaunchError as error:
+            failure = error.reason, error.detail, error.poisoned
+        except MemoryError as error:
+            failure = OUT_OF_MEMORY, f"on the host: {error}", False
+        except (OSError, ImportError) as error:
+            failure = MACHINE_FAILED, f"{type(error).__name__}: {error}", False
+        except Exception:
+            failure = "unexpected exception", traceback.format_exc(limit=-3).strip(), False
+        return Built(time.perf_counter() - began, binary, *failure)
+
+    def _compiled(self, module: Module) -> Binary:
+        faults.reached("compiling")
+        return TOOLCHAINS[module.language].compile(module, self._target)
+
+    def _launch(self, request: Probe) -> None:
+        """Execute a small plan once, so that a compiler which waits for the first launch has been run by now."""
+        faults.reached("probing")
+        device = self._device = self._device or open_device(self._target)
+        plan, operands = request.plan, OPERATIONS[request.problem.type.operation].operands(request.problem)
+        sizes = {operand.name: max(1, operand.storage_elements * itemsize(operand.dtype)) for operand in operands}
+        buffers = {name: device.allocate(size) for name, size in sizes.items()}
+        workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
+        try:
+            for name, size in sizes.items():
+                device.write(buffers[name], np.zeros(size, np.uint8))
+            programs = [device.load(binary) for binary in request.binaries]
+            device.run(device.prepare(plan, programs, buffers, workspace), self._running)
+        finally:
+            device.release(*buffers.values(), *([] if workspace is None else [workspace]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

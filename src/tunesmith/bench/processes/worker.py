@@ -1,0 +1,54 @@
+"""The process that owns the device: verifies and times what the parent sends, until the parent is gone."""
+
+from __future__ import annotations
+
+import sys
+from multiprocessing.connection import Connection
+
+from tunesmith.devices import Device, LaunchError, open_device
+from tunesmith.records import UserError
+
+from .. import faults
+from ..device_runner import DeviceRunner
+from .messages import Done, InterleaveRequest, MeasureRequest, Start
+from .process import connect_to_parent, requests
+
+
+def main(arguments: list[str]) -> None:
+    connection = connect_to_parent(arguments)
+    faults.play("worker")
+    start = connection.recv()
+    device = _opened(start, connection)
+    if device is not None:
+        _serve(DeviceRunner(device, start.policy, connection.send), connection)
+
+
+def _opened(start: Start, connection: Connection) -> Device | None:
+    try:
+        device = open_device(start.target)
+    except (UserError, LaunchError) as error:
+        remedy = "choose another device; `tunesmith devices` shows which there are"
+        connection.send(UserError("device", str(error), remedy))
+        return None
+    connection.send(Done(()))
+    return device
+
+
+def _serve(stand: DeviceRunner, connection: Connection) -> None:
+    for request in requests(connection):
+        done = _answer(stand, request)
+        faults.reached("reporting")
+        connection.send(done)
+        if isinstance(done, Done) and done.poisoned is not None:
+            return
+
+
+def _answer(stand: DeviceRunner, request: MeasureRequest | InterleaveRequest) -> Done | UserError:
+    try:
+        return stand.measure(request) if isinstance(request, MeasureRequest) else stand.interleave(request)
+    except UserError as error:
+        return error
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

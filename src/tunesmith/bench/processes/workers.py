@@ -1,0 +1,169 @@
+"""The parent's side of timing: the worker at work, the standby behind it, and how a death is told from an answer."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+
+from tunesmith.records import Outcome, Target, UserError
+
+from ..events import Event, WorkerLost
+from ..job import Policy
+from ..machine import WAITED
+from .messages import At, Done, InterleaveRequest, MeasureRequest, Start
+from .process import UNWATCHED_SECONDS, Child, Spawner
+
+_OPENING_SECONDS = 120.0
+_PREPARING_FACTOR = 10.0
+"""Preparing a big problem's reference is the host's work and may take longer than any candidate."""
+_DYING_SECONDS = 5.0
+TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker is gone, and its answer with it: a signal's name, an exit status or "timeout", and what it was doing.
+
+    For a poisoned context `done` holds what the worker still said.
+    """
+
+    cause: str
+    stage: str
+    index: int
+    detail: str
+    done: Done | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.TIMEOUT if self.cause in (TIMEOUT, WAITED) else Outcome.CRASH
+
+
+def wait_until(connections: Sequence[Connection], deadline: float) -> None:
+    """Sleep until one of them has something to say, or until the deadline on the monotonic clock."""
+    wait(connections, None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+
+
+class Worker:
+    """One process with the device open. Ask it, then poll for the answer; a Death is an answer too.
+
+    It answers once without being asked: when it has opened the device.
+    """
+
+    def __init__(self, child: Child, target: Target, policy: Policy) -> None:
+        self._child, self._policy = child, policy
+        self._at = At("opening the device")
+        self.pid, self.connection = child.pid, child.connection
+        self.deadline = time.monotonic() + _OPENING_SECONDS
+        self.served = 0
+        child.send(Start(target, policy))
+
+    def ask(self, request: MeasureRequest | InterleaveRequest) -> None:
+        self._enter(At("preparing"))
+        self.served += 1
+        self._child.send(request)
+
+    def poll(self) -> Done | Death | None:
+        """What has come of it; None when nothing yet. Raises the UserError that the worker met."""
+        while self._child.connection.poll():
+            message = self._child.receive()
+            match message:
+                case At():
+                    self._enter(message)
+                case UserError():
+                    raise message
+                case Done(poisoned=None):
+                    return message
+                case Done(measurements, int(poisoned)):
+                    self._child.end(_DYING_SECONDS)
+                    failure = measurements[poisoned]
+                    return Death(failure.reason, self._at.stage, poisoned, failure.detail, message)
+                case _:
+                    return self._dead(self._child.end(_DYING_SECONDS))
+        if (late := time.monotonic() - self.deadline) > 0:
+            if late > UNWATCHED_SECONDS:
+                self._enter(self._at)
+                return None
+            cause = WAITED if self._child.kept_waiting(self._policy.timeout_seconds) else TIMEOUT
+            self._child.end()
+            return self._dead(cause)
+        return None
+
+    def answer(self) -> Done | Death:
+        """Wait for what comes of it."""
+        while (answer := self.poll()) is None:
+            wait_until([self.connection], self.deadline)
+        return answer
+
+    def end(self) -> None:
+        self._child.end()
+
+    def _enter(self, at: At) -> None:
+        self._at = at
+        self._child.watch()
+        factor = _PREPARING_FACTOR if at.stage == "preparing" else 1.0
+        self.deadline = time.monotonic() + factor * self._policy.timeout_seconds
+
+    def _dead(self, cause: str) -> Death:
+        doing = f"while {self._at.stage}"
+        if cause in (TIMEOUT, WAITED):
+            doing = f"no answer for {self._policy.timeout_seconds:g} s {doing}"
+        return Death(cause, self._at.stage, self._at.index, "\n".join(filter(None, [doing, self._child.last_words()])))
+
+
+class Workers:
+    """The worker at work and, for a GPU, a standby that has its device open already, since opening one takes seconds.
+
+    On a device that is the host's CPU a standby would start up while something is timed; there is none.
+    """
+
+    def __init__(self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None]) -> None:
+        self._spawner, self._target, self._policy, self._observe = spawner, target, policy, observe
+        self._current: Worker | None = None
+        self._standby: Worker | None = None
+
+    def current(self) -> Worker:
+        """The worker at work, with its device open; a new one where there is none."""
+        if self._current is None:
+            self._current, self._standby = self._standby or self._start(), None
+            self._await_opened(self._current)
+            if not self._target.shares_the_host:
+                self._standby = self._start()
+        return self._current
+
+    def fresh(self) -> Worker:
+        """A worker that has served nobody."""
+        if self._current is not None and self._current.served:
+            self.drop()
+        return self.current()
+
+    def drop(self) -> None:
+        """End the worker at work, or take note that it is dead."""
+        if self._current is not None:
+            self._current.end()
+            self._current = None
+
+    def lost(self, death: Death, key: str) -> None:
+        """Take note of a death and let the standby step in."""
+        if self._current is not None:
+            self._observe(WorkerLost(self._current.pid, death.cause, death.stage, key))
+        self.drop()
+
+    def close(self) -> None:
+        self.drop()
+        if self._standby is not None:
+            self._standby.end()
+            self._standby = None
+
+    def _start(self) -> Worker:
+        return Worker(self._spawner.start("tunesmith.bench.processes.worker"), self._target, self._policy)
+
+    def _await_opened(self, worker: Worker) -> None:
+        answer = worker.answer()
+        if isinstance(answer, Done):
+            return
+        self.drop()
+        what = f"opening the device ended with {answer.cause}: {answer.detail}"
+        raise UserError(self._target.name, what, "choose another device; `tunesmith devices` tries each one out")

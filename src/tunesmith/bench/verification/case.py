@@ -1,0 +1,67 @@
+"""A problem made ready for verification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tunesmith.problems import Array, Expected
+from tunesmith.records import Operand
+
+from .poison import Bytes, around_pattern, filled, output_pattern
+from .regions import Region, padding_mask
+
+
+@dataclass(frozen=True)
+class VerificationCase:
+    """A problem to verify a plan on: operands with contents, and what the outputs must hold."""
+
+    operands: tuple[Operand, ...]
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Expected]
+    _images: dict[Region, Bytes] = field(default_factory=dict, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of host memory that it holds, with the inputs' images once they are made."""
+        references = (array for expected in self.expected.values() for array in (expected.value, expected.bound))
+        return sum(array.nbytes for array in (*self.inputs.values(), *references, *self._images.values()))
+
+    @property
+    def inputs_only(self) -> list[Operand]:
+        return [operand for operand in self.operands if operand.role == "in"]
+
+    @property
+    def outputs(self) -> list[Operand]:
+        return [operand for operand in self.operands if operand.role != "in"]
+
+    def images(self, regions: Mapping[str, Region]) -> Mapping[str, Bytes]:
+        """What is only read, between its guard bands: made once, since it is the same for every candidate."""
+        for operand in self.inputs_only:
+            region = regions[operand.name]
+            if region not in self._images:
+                self._images[region] = region.image(self.content(operand))
+        return {operand.name: self._images[regions[operand.name]] for operand in self.inputs_only}
+
+    def content(self, operand: Operand) -> Bytes:
+        """The storage of what is read. Elements between its rows are NaN: they belong to nobody, so no result may
+        depend on them."""
+        content = np.ascontiguousarray(self.inputs[operand.name]).view(np.uint8)
+        padding = padding_mask(operand)
+        if padding is not None:
+            content = content.copy()
+            content.reshape(len(padding), -1)[padding] = around_pattern(operand.dtype)
+        return content
+
+    def before(self, operand: Operand, region: Region, poison: int) -> Bytes:
+        """An output's storage before a run: the poison, or for one that is read too its content."""
+        if operand.role != "out":
+            return self.content(operand)
+        return filled(output_pattern(operand.dtype, poison), region.size)
+
+    def compared(self) -> list[tuple[Operand, Expected]]:
+        """The outputs whose elements have a reference."""
+        known = ((operand, self.expected.get(operand.name)) for operand in self.outputs)
+        return [(operand, expected) for operand, expected in known if expected is not None and 0 not in operand.shape]

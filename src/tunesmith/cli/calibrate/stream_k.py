@@ -1,0 +1,54 @@
+"""`tunesmith calibrate stream-k WHAT -o FILE`: what launches of stream-K kernels cost on a device."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.report.stream_k import explained as report
+from tunesmith.session import Reuse
+from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
+from tunesmith.session.stream_k.kernels import TileFilter
+
+from ..output import ComputeUnits, Device, Family, Json, Occupancy
+from ..runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
+
+
+def stream_k(
+    what: Annotated[
+        list[str],
+        typer.Argument(help="Tuning files, data types (s, d, h, b, tf32), or problem types' names."),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The calibration file; what it holds already stays.")],
+    tile: Annotated[
+        str, typer.Option(help="Only this tile: rows x columns x depth, such as 128x128x64; any depth without it.")
+    ] = "",
+    kernel: Family = "",
+    compute_units: ComputeUnits = None,
+    occupancy: Occupancy = 1,
+    device: Device = None,
+    budget: Budget = None,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Make some forty short runs for each kernel and tile, fit costs to them, and write a file that a person can read.
+
+    Of a tuning file, every tile that it forks is calibrated; of a type, the usual tile of the device's kernels. Runs
+    are kept in a folder beside the file: Ctrl-C loses nothing, and the same command goes on. In the file, a cost that
+    is put right by `adjusted:` stays so when it is calibrated again.
+
+    Example: `tunesmith calibrate stream-k s -o calibration.yaml`
+
+    Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
+    """
+    task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
+    work = partial(
+        calibrate_stream_k, task, out, device=device, budget_minutes=budget, reuse=Reuse.of(retry_failed, remeasure)
+    )
+    folder, document = runs_folder(out), report.calibrated_document
+    carried_out(work, folder, document, report.calibrated, quiet=quiet, as_json=as_json)

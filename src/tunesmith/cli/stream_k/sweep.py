@@ -1,0 +1,90 @@
+"""`tunesmith stream-k sweep LIST.csv --tile MxNxDEPTH -o DIR`: what predictions lose against the best that there is."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.report.stream_k import sweep as report
+from tunesmith.report.stream_k.plot import plot
+from tunesmith.session import Reuse
+from tunesmith.session.stream_k.choices import GRIDS
+from tunesmith.session.stream_k.kernels import TileFilter
+from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
+
+from ..output import ComputeUnits, Device, Family, Json, Occupancy
+from ..runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
+
+
+def sweep(
+    products: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV with the columns m, n, k and, if need be, batch, trans_a, trans_b (N or T) and family, of"
+            " row-major matrices.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The sweep's folder: all that was measured, and results.")],
+    tile: Annotated[str, typer.Option(help="Rows x columns x depth of a macro tile; the usual one without it.")] = "",
+    what: Annotated[
+        str, typer.Option("--type", help="A data type (s, d, h, b, tf32), a problem type's name, or a tuning file.")
+    ] = "s",
+    kernel: Family = "",
+    family: Annotated[
+        list[str] | None,
+        typer.Option(help="Only products with this word in the column family; may be repeated."),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            help="What `tunesmith calibrate stream-k` wrote; calibration.yaml in the sweep's folder without it.",
+        ),
+    ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Fit that calibration anew, to its own runs and the sweep's finalists.")
+    ] = False,
+    grids: Annotated[int, typer.Option(min=1, help="Grids to try, from 1 to all work-groups, log-spaced.")] = GRIDS,
+    compute_units: ComputeUnits = None,
+    occupancy: Occupancy = 1,
+    device: Device = None,
+    budget: Budget = None,
+    retry_failed: RetryFailed = False,
+    remeasure: Remeasure = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Measure a list of products with many grids and numbers of split tiles, and print how close predictions come.
+
+    All choices of a product race; what was chosen by any way to decide, and the fastest of the others, are then
+    measured side by side. Everything is kept in the folder: Ctrl-C loses nothing, and the same command goes on. It also
+    holds a table of all times and a plot of time against the tiles beyond whole waves.
+
+    Example: `tunesmith stream-k sweep products.csv --tile 64x64 -o sweep`
+
+    Example: `tunesmith stream-k sweep products.csv --type bf16 --calibration calibration.yaml --refit -o sweep`
+    """
+    task = SweepTask(
+        products=products,
+        what=what,
+        tile=TileFilter.of(tile) if tile else None,
+        kernel=kernel,
+        families=tuple(family or ()),
+        calibration=calibration,
+        refit=refit,
+        grids=grids,
+        compute_units=compute_units,
+        occupancy=occupancy,
+    )
+    work = partial(
+        sweep_stream_k,
+        task,
+        out,
+        device=device,
+        budget_minutes=budget,
+        reuse=Reuse.of(retry_failed, remeasure),
+        draw=plot,
+    )
+    carried_out(work, out, report.document, report.swept, quiet=quiet, as_json=as_json)

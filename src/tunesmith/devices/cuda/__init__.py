@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: the CUDA driver, and cuBLAS."""

@@ -1,0 +1,174 @@
+"""cuBLASLt by its C interface: what plain BLAS has no word for, that is float8, a bias and an activation.
+
+Source: NVIDIA's cuBLAS documentation, cublasLtMatmul; enumerations from cublasLt.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base import NOT_SUPPORTED, LaunchError
+from ..gemm_call import GemmCall
+from .cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
+
+_TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _POINTERS = 3, 4, 7, {"Bias": 8, "ScaleA": 17, "ScaleB": 18}
+"""CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB, _EPILOGUE; _BIAS_POINTER, _A_SCALE_POINTER, _B_SCALE_POINTER."""
+_BATCH_COUNT, _BATCH_STRIDE = 5, 6
+"""CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT and _STRIDED_BATCH_OFFSET."""
+_MOST_WORKSPACE, _ALIGNMENTS = 1, {"A": 5, "B": 6, "C": 7, "D": 8}
+"""CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES and _MIN_ALIGNMENT_A_BYTES to _D_BYTES."""
+_EPILOGUES = {("none", False): 1, ("relu", False): 2, ("none", True): 4, ("relu", True): 6}
+"""CUBLASLT_EPILOGUE_DEFAULT, _RELU, _BIAS, _RELU_BIAS, by activation and whether there is a bias."""
+_SCALAR_TYPES = {ctypes.c_float: "float32", ctypes.c_double: "float64", ctypes.c_int: "int32"}
+
+ALIGNMENT = 256
+"""Bytes beyond which cuBLASLt asks for no alignment of an address."""
+
+
+class _Heuristic(ctypes.Structure):
+    """cublasLtMatmulHeuristicResult_t."""
+
+    _fields_ = (
+        ("algorithm", ctypes.c_uint64 * 8),
+        ("workspace", ctypes.c_size_t),
+        ("state", ctypes.c_int),
+        ("waves", ctypes.c_float),
+        ("reserved", ctypes.c_int * 4),
+    )
+
+
+class CuBlasLt:
+    """The library with its handle, made at the first call; `library` is what ctypes loaded."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._handle: ctypes.c_void_p | None = None
+        self._algorithms: dict[GemmCall, dict[tuple[int, ...], Any]] = {}
+
+    def matmul(self, step: GemmCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
+        """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
+        descriptors are made now, and its algorithm is chosen unless it was for an equal call whose addresses were
+        aligned alike.
+
+        The workspace is the plan's, at address "". Raises LaunchError for what the library does not compute.
+        """
+        if self._handle is None:
+            handle = ctypes.c_void_p()
+            checked(self._library, "cublasLtCreate", ctypes.byref(handle))
+            self._handle = handle
+        made = _Descriptors(self._library, step, addresses)
+        _, scalar = sums_of(step)
+        alpha, beta = (scalar(int(one) if scalar is ctypes.c_int else one) for one in (step.alpha, step.beta))
+        a, b, c, d, workspace, on = (ctypes.c_void_p() for _ in range(6))
+        arguments = [
+            *(self._handle, made.operation, ctypes.byref(alpha), a, made.layouts["A"], b, made.layouts["B"]),
+            *(ctypes.byref(beta), c, made.layouts["C"], d, made.layouts["D"]),
+        ]
+        rest = workspace, ctypes.c_size_t(step.workspace_bytes), on
+        function, read = self._library.cublasLtMatmul, "C" if step.beta else "D"
+        algorithms = self._algorithms.setdefault(step, {})
+
+        def algorithm(addresses: Addresses) -> Any:
+            alignments = tuple([_alignment(addresses[name]) for name in _ALIGNMENTS])
+            if alignments not in algorithms:
+                algorithms[alignments] = ctypes.byref(made.algorithm(self._handle, alignments))
+            return algorithms[alignments]
+
+        def enqueue(stream: int, addresses: Addresses) -> None:
+            made.move(addresses)
+            a.value, b.value, c.value = addresses["A"], addresses["B"], addresses[read]
+            d.value, workspace.value, on.value = addresses["D"], addresses[""], stream
+            if status := function(*arguments, algorithm(addresses), *rest):
+                raise failure("cublasLtMatmul", status)
+
+        algorithm(addresses)
+        return enqueue
+
+
+class _Descriptors:
+    """One operation and its four matrices; destroyed with the last call that needs them."""
+
+    def __init__(self, library: Any, step: GemmCall, addresses: Addresses) -> None:
+        self._library, self._workspace = library, step.workspace_bytes
+        compute, scalar = sums_of(step)
+        self.operation = self._made("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
+        for attribute, value in (
+            (_TRANSPOSE_A, step.transpose_a),
+            (_TRANSPOSE_B, step.transpose_b),
+            (_EPILOGUE, _EPILOGUES[step.activation, step.bias]),
+        ):
+            self._set("MatmulDesc", self.operation, attribute, ctypes.c_int32(value))
+        self._present = dict.fromkeys(_pointers(step), 0)
+        self.move(addresses)
+        self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
+
+    def move(self, addresses: Addresses) -> None:
+        """Other addresses of the bias and of scales, which belong to the operation."""
+        for name, present in self._present.items():
+            if present != addresses[name]:
+                self._present[name] = addresses[name]
+                self._set("MatmulDesc", self.operation, _POINTERS[name], ctypes.c_void_p(addresses[name]))
+
+    def algorithm(self, handle: ctypes.c_void_p | None, alignments: Sequence[int]) -> Any:
+        """The one that the library's heuristic puts first, for addresses of A, B, C and D that are aligned so."""
+        wanted = self._made("MatmulPreference")
+        self._set("MatmulPreference", wanted, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
+        for attribute, alignment in zip(_ALIGNMENTS.values(), alignments, strict=True):
+            self._set("MatmulPreference", wanted, attribute, ctypes.c_uint32(alignment))
+        found, count = _Heuristic(), ctypes.c_int()
+        matrices = [self.layouts[name] for name in "ABCD"]
+        answer = (ctypes.c_int(1), ctypes.byref(found), ctypes.byref(count))
+        checked(self._library, "cublasLtMatmulAlgoGetHeuristic", handle, self.operation, *matrices, wanted, *answer)
+        if not count.value:
+            raise LaunchError(NOT_SUPPORTED, "cuBLASLt has no algorithm for this call")
+        return found.algorithm
+
+    def _layout(self, step: GemmCall, dtype: str, rows: int, columns: int, leading: int, stride: int) -> Any:
+        extents = (ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading))
+        made = self._made("MatrixLayout", _data_type(dtype), *extents)
+        self._set("MatrixLayout", made, _BATCH_COUNT, ctypes.c_int32(step.batch))
+        self._set("MatrixLayout", made, _BATCH_STRIDE, ctypes.c_int64(stride))
+        return made
+
+    def _made(self, kind: str, *arguments: Any) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        checked(self._library, f"cublasLt{kind}Create", ctypes.byref(made), *arguments)
+        weakref.finalize(self, getattr(self._library, f"cublasLt{kind}Destroy"), made)
+        return made
+
+    def _set(self, kind: str, what: ctypes.c_void_p, attribute: int, value: Any) -> None:
+        size = ctypes.c_size_t(ctypes.sizeof(value))
+        function = f"cublasLt{kind}SetAttribute"
+        checked(self._library, function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
+
+
+def _pointers(step: GemmCall) -> tuple[str, ...]:
+    return ("Bias",) * step.bias + ("ScaleA", "ScaleB") * step.scaled
+
+
+def _matrices(step: GemmCall) -> dict[str, tuple[str, int, int, int, int]]:
+    """Type, rows and columns as stored, leading dimension, and stride to the next of the batch.
+
+    Without beta C is not read; D stands for it.
+    """
+    a = (step.k, step.m) if step.transpose_a else (step.m, step.k)
+    b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
+    d = (step.dest, step.m, step.n, step.ldd, step.stride_d)
+    return {
+        "A": (step.dtype, *a, step.lda, step.stride_a),
+        "B": (step.dtype, *b, step.ldb, step.stride_b),
+        "C": (step.dest, step.m, step.n, step.ldc, step.stride_c) if step.beta else d,
+        "D": d,
+    }
+
+
+def _data_type(dtype: str) -> ctypes.c_int:
+    return ctypes.c_int(DATA_TYPES[dtype])
+
+
+def _alignment(address: int) -> int:
+    """Of an address, the largest power of two of bytes that matters."""
+    return min(address & -address or ALIGNMENT, ALIGNMENT)

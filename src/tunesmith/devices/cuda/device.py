@@ -1,0 +1,338 @@
+"""NVIDIA GPUs through the CUDA driver."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tunesmith.records import (
+    Binary,
+    Launch,
+    LibraryCall,
+    Module,
+    OperandArgument,
+    Plan,
+    Step,
+    Target,
+    UserError,
+)
+from tunesmith.toolchains.blas import LANGUAGE as BLAS
+from tunesmith.toolchains.forked import CUDA
+
+from ..api import Api, Found
+from ..base import Bytes, Device, LaunchError, Prepared
+from .arguments import Convention
+from .cublas import CuBlas, Use
+from .driver import REMEDY, bindings, call, dropped
+from .program import CudaFunction, LoadedModule
+from .program import Repeated as Repeated
+from .repeated import RepeatedPlan as RepeatedPlan
+from .repeated import bound
+from .target import cuda_target
+
+ALIGNMENT = 256
+"""Bytes to which the driver aligns memory; no type and no copy engine asks for more."""
+
+HELD_BACK = 64
+"""Commands that may wait behind a closed gate; the driver's queue holds about a thousand."""
+
+
+class Cuda(Api):
+    name, languages = "CUDA", ("CUDA", "Triton", BLAS)
+    trial = Module(
+        "CUDA",
+        'extern "C" __global__ void trial(int *out)\n'
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = i + 1; }\n",
+        ("trial",),
+    )
+
+    def find(self) -> tuple[Found, ...]:
+        try:
+            call("cuInit", 0)
+            count = call("cuDeviceGetCount")
+        except ImportError as missing:
+            return (Found("CUDA", problem=f"cannot be used: {missing}", remedy=REMEDY),)
+        except (LaunchError, RuntimeError) as failed:
+            return (Found("CUDA", problem=f"no NVIDIA driver answers ({failed})", remedy="install NVIDIA's driver"),)
+        if not count:
+            return (Found("CUDA", problem="the driver shows no GPU", remedy="look at CUDA_VISIBLE_DEVICES"),)
+        targets = [cuda_target(ordinal) for ordinal in range(count)]
+        return tuple(Found(target.name, target) for target in targets)
+
+    def open(self, target: Target) -> Device:
+        ordinal = int(target.selector.partition(":")[2])
+        here = self.find()
+        if ordinal >= len(here) or here[ordinal].target is None or here[ordinal].name != target.name:
+            found = ", ".join(one.name for one in here)
+            raise UserError("device", f"{target.selector} is no {target.name} any more", f"found: {found}")
+        return CudaDevice(target, ordinal)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaMemory:
+    """Device memory, or a part of it (`owned` is False), which lives as long as the whole."""
+
+    address: int
+    size: int
+    owned: bool
+
+
+@dataclass(eq=False)
+class CudaPrepared(Prepared):
+    """Commands ready to be enqueued; `programs` are kept as long as it is."""
+
+    commands: Sequence[Callable[[], object]]
+    kernels: Sequence[CudaFunction | Use]
+    programs: Sequence[object]
+
+    def enqueue(self) -> None:
+        CUDA.use()
+        for command in self.commands:
+            command()
+        for kernel in self.kernels:
+            kernel.launched = True
+
+    @property
+    def launched(self) -> bool:
+        return all(kernel.launched for kernel in self.kernels)
+
+
+class CudaDevice(Device):
+    """One GPU: its primary context and one stream of our own. Made current for the thread that opens it."""
+
+    def __init__(self, target: Target, ordinal: int) -> None:
+        self.target = target
+        call("cuInit", 0)
+        self._device = call("cuDeviceGet", ordinal)
+        self._context = call("cuDevicePrimaryCtxRetain", self._device)
+        call("cuCtxSetCurrent", self._context)
+        self._own = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+        self._stream = self._own
+        self._start, self._end = (call("cuEventCreate", 0) for _ in range(2))
+        self._gate = _gate(self._stream)
+        self._memory: set[CudaMemory] = set()
+
+    @property
+    def alignment(self) -> int:
+        return ALIGNMENT
+
+    @property
+    def lost(self) -> bool:
+        return CUDA.lost
+
+    def allocate(self, size: int) -> CudaMemory:
+        memory = CudaMemory(int(call("cuMemAlloc", max(size, 1))), size, owned=True)
+        self._memory.add(memory)
+        return memory
+
+    def view(self, buffer: CudaMemory, offset: int, size: int) -> CudaMemory:
+        if offset < 0 or offset + size > buffer.size:
+            raise ValueError(f"bytes {offset} to {offset + size} of a buffer of {buffer.size}")
+        return CudaMemory(buffer.address + offset, size, owned=False)
+
+    def write(self, buffer: CudaMemory, data: Bytes, offset: int = 0) -> None:
+        part = self.view(buffer, offset, data.nbytes)
+        host = np.ascontiguousarray(data)
+        if host.nbytes:
+            call("cuMemcpyHtoDAsync", part.address, host.ctypes.data, host.nbytes, self._stream)
+        self.synchronize()
+
+    def read(self, buffer: CudaMemory, size: int, offset: int = 0) -> Bytes:
+        part = self.view(buffer, offset, size)
+        host = np.empty(size, dtype=np.uint8)
+        if size:
+            call("cuMemcpyDtoHAsync", host.ctypes.data, part.address, size, self._stream)
+        self.synchronize()
+        return host
+
+    def copy(
+        self, source: CudaMemory, target: CudaMemory, size: int, source_offset: int = 0, target_offset: int = 0
+    ) -> None:
+        from_part, to_part = self.view(source, source_offset, size), self.view(target, target_offset, size)
+        if size:
+            call("cuMemcpyDtoDAsync", to_part.address, from_part.address, size, self._stream)
+
+    def load(self, binary: Binary) -> LoadedModule | CuBlas:
+        if binary.language == BLAS:
+            return CuBlas.load(binary.payload.decode())
+        module = call("cuModuleLoadData", binary.payload)
+        entries = [fact.entry for fact in binary.facts]
+        kernels = {entry: CudaFunction(call("cuModuleGetFunction", module, entry.encode())) for entry in entries}
+        return LoadedModule.of(module, kernels, Convention.of(binary.metadata))
+
+    def prepare(
+        self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, CudaMemory], workspace: CudaMemory | None
+    ) -> CudaPrepared:
+        memory = dict(operands) | ({"": workspace} if workspace else {})
+        addresses = {name: one.address for name, one in memory.items()}
+        commands = [self._command(step, programs, addresses) for step in plan.steps]
+        launches = [step for step in plan.steps if isinstance(step, Launch)]
+        kernels: list[CudaFunction | Use] = [programs[step.module].kernels[step.entry] for step in launches]
+        kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
+        return CudaPrepared(commands, kernels, tuple(programs))
+
+    def _command(self, step: Step, programs: Sequence[Any], addresses: Mapping[str, int]) -> Callable[[], object]:
+        stream = int(self._stream)
+        if isinstance(step, Launch):
+            # With its addresses in place, so that nothing but the stream is left to be written.
+            return partial(Repeated(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
+        return partial(bound(step, programs, addresses), stream, addresses)
+
+    def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> Repeated:
+        """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
+        operands = {argument.name: 0 for argument in step.arguments if isinstance(argument, OperandArgument)}
+        return Repeated(step, program, operands | {"": workspace.address if workspace else 0})
+
+    def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
+        """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
+        CUDA.use()
+        repeated.enqueue(int(self._stream), grid, numbers)
+
+    def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
+        """A plan for any stream and any memory of this device; `addresses` are the first ones."""
+        return RepeatedPlan(self._context, plan, programs, addresses)
+
+    def capturing(self) -> bool:
+        """Whether the present stream is recorded into a graph, so that nothing may be allocated or waited for."""
+        return bool(int(call("cuStreamIsCapturing", self._stream)))
+
+    def on(self, stream: int | None) -> AbstractContextManager[None]:
+        """Within it, this device's context is the thread's, and what is prepared goes to the caller's `stream`, a
+        handle (0 is the default stream), or for None to the device's own. Nothing waits. Not for two threads at once.
+        """
+        return _On(self, self._own if stream is None else bindings().CUstream(stream))
+
+    def record(self, mark: Mark) -> None:
+        """Set the mark behind everything on the present stream."""
+        call("cuEventRecord", mark.event, self._stream)
+
+    def follow(self, mark: Mark) -> None:
+        """Let the present stream wait, and not the host, for what the mark was set behind."""
+        call("cuStreamWaitEvent", self._stream, mark.event, 0)
+
+    def time(self, executions: Sequence[Prepared]) -> float:
+        """Seconds by events. The stream is held until launches have queued up behind the first event, so that short
+        kernels run back to back and not as fast as the host launches them."""
+        prepared = [one for one in executions if isinstance(one, CudaPrepared)]
+        gate = self._gate if self._gate and all(one.launched for one in prepared) else None
+        held = 0
+        if gate:
+            gate.close(self._stream)
+        try:
+            call("cuEventRecord", self._start, self._stream)
+            for execution in prepared:
+                held += len(execution.commands)
+                if gate and held > HELD_BACK:
+                    gate.open()
+                execution.enqueue()
+            call("cuEventRecord", self._end, self._stream)
+        finally:
+            if gate:
+                gate.open()
+        call("cuEventSynchronize", self._end)
+        return float(call("cuEventElapsedTime", self._start, self._end)) * 1e-3
+
+    def synchronize(self) -> None:
+        call("cuStreamSynchronize", self._stream)
+
+    def release(self, *buffers: CudaMemory) -> None:
+        if CUDA.lost:
+            return  # it is the parent's
+        for buffer in buffers:
+            if buffer in self._memory:
+                self._memory.remove(buffer)
+                call("cuMemFree", buffer.address)
+
+    def close(self) -> None:
+        """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
+        if CUDA.lost:
+            return
+        with contextlib.suppress(LaunchError):
+            with self.on(None):  # the thread that closes it need not be the one that opened it
+                self.release(*tuple(self._memory))
+                call("cuStreamDestroy", self._own)
+            call("cuDevicePrimaryCtxRelease", self._device)
+
+
+class _On:
+    """`CudaDevice.on`; a class, since it is entered for every call of the library."""
+
+    __slots__ = ("_before", "_device", "_stream")
+
+    def __init__(self, device: CudaDevice, stream: Any) -> None:
+        self._device, self._stream = device, stream
+
+    def __enter__(self) -> None:
+        call("cuCtxPushCurrent", self._device._context)
+        self._before, self._device._stream = self._device._stream, self._stream
+
+    def __exit__(self, *error: object) -> None:
+        self._device._stream = self._before
+        call("cuCtxPopCurrent")
+
+
+class Mark:
+    """A point in the work of a stream, for which others can wait. Made within `CudaDevice.on`."""
+
+    def __init__(self) -> None:
+        self.event = call("cuEventCreate", bindings().CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        weakref.finalize(self, dropped, "cuEventDestroy", self.event).atexit = False
+
+
+@contextlib.contextmanager
+def context_kept() -> Iterator[None]:
+    """Restores the thread's current context, by which other libraries know their device, after a device is opened."""
+    call("cuInit", 0)
+    before = call("cuCtxGetCurrent")
+    try:
+        yield
+    finally:
+        call("cuCtxSetCurrent", before)
+
+
+def ordinal_of(address: int) -> int:
+    """The number of the GPU that has this address. Raises LaunchError where none has."""
+    call("cuInit", 0)
+    attribute = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(call("cuPointerGetAttribute", attribute, address))
+
+
+class Gate:
+    """A word in host memory on which the stream waits: closed, it holds back whatever is enqueued after it."""
+
+    def __init__(self) -> None:
+        host = call("cuMemHostAlloc", 4, bindings().CU_MEMHOSTALLOC_DEVICEMAP)
+        self._word = ctypes.c_uint32.from_address(int(host))
+        self._word.value = 0
+        self._address = call("cuMemHostGetDevicePointer", host, 0)
+        self._closed = 0
+
+    def close(self, stream: Any) -> None:
+        self._closed += 1
+        at_least = bindings().CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ.value
+        call("cuStreamWaitValue32", stream, self._address, self._closed, at_least)
+
+    def open(self) -> None:
+        self._word.value = self._closed
+
+
+def _gate(stream: Any) -> Gate | None:
+    """None on a device whose streams cannot wait on memory."""
+    try:
+        gate = Gate()
+        gate.close(stream)
+        gate.open()
+        call("cuStreamSynchronize", stream)
+    except LaunchError as refused:
+        if refused.poisoned:
+            raise
+        return None
+    return gate

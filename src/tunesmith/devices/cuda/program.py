@@ -1,0 +1,152 @@
+"""Loaded modules of the CUDA driver, their kernels, and launches of them."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tunesmith.records import Launch, TensorMapArgument
+
+from .arguments import Convention, Parameters, TensorMap, location, packed
+from .driver import bindings, call, dropped, entry, refused
+
+TENSOR_MAP_BYTES = 128
+
+SHARED_BYTES_BY_DEFAULT = 48 * 1024
+"""Dynamic shared memory that a kernel gets without asking. Source: CUDA programming guide."""
+
+
+@dataclass(slots=True)
+class CudaFunction:
+    """A function of a loaded module. `launched`: it ran before, so that no launch has to wait for its code."""
+
+    function: Any
+    shared_bytes: int = SHARED_BYTES_BY_DEFAULT
+    launched: bool = False
+
+    def allow_shared(self, size: int) -> None:
+        if size > self.shared_bytes:
+            attribute = bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            call("cuFuncSetAttribute", self.function, attribute, size)
+            self.shared_bytes = size
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class LoadedModule:
+    """Unloaded when nobody, no prepared plan either, refers to it any more; a tuning run loads thousands."""
+
+    kernels: Mapping[str, CudaFunction]
+    convention: Convention
+
+    @staticmethod
+    def of(module: Any, kernels: Mapping[str, CudaFunction], convention: Convention) -> LoadedModule:
+        loaded = LoadedModule(kernels, convention)
+        weakref.finalize(loaded, dropped, "cuModuleUnload", module).atexit = False
+        return loaded
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig of cuda.h, whose attributes nothing here uses."""
+
+    _fields_ = (
+        *((f"{what}_{axis}", ctypes.c_uint) for what in ("grid", "work_group") for axis in "xyz"),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+class Repeated:
+    """A launch with its parameters, which is made many times and costs little then: all that the driver reads lies
+    ready, and only addresses, the stream and the grid are written into it.
+
+    `addresses` are those of operands, "" being the workspace.
+    """
+
+    def __init__(self, step: Launch, program: LoadedModule, addresses: Mapping[str, int]) -> None:
+        self.kernel, self._program = program.kernels[step.entry], program
+        shared = step.shared_bytes + program.convention.dynamic_shared_bytes
+        self.kernel.allow_shared(shared)
+        parameters = list(packed(step.arguments, program.convention, addresses, encoded))
+        self._parameters = Parameters([value for value, _ in parameters])
+        self._pointers: list[tuple[ctypes.c_uint64, str, int]] = []
+        self._maps: list[_MovingMap] = []
+        for word, (_, argument) in zip(self._parameters.words, parameters, strict=True):
+            if isinstance(argument, TensorMapArgument):
+                present = addresses[argument.name] + argument.offset
+                self._maps.append(_MovingMap(ctypes.byref(word), argument.name, argument.offset, present))
+            elif argument is not None:
+                self._pointers.append((word, *location(argument)))
+        self._config = LaunchConfig(*step.grid, *step.work_group, shared)
+        function, pointer = ctypes.c_void_p(int(self.kernel.function)), ctypes.c_void_p(self._parameters.pointer)
+        self._launch = entry("cuLaunchKernelEx")
+        self._arguments = (ctypes.byref(self._config), function, pointer, None)
+
+    def enqueue(self, stream: int, grid: int, numbers: Iterable[tuple[int, int]] = ()) -> None:
+        """On a stream by its handle, with `grid` work-groups in x, and at each place of a parameter the integer or
+        address given."""
+        words = self._parameters.words
+        for place, number in numbers:
+            words[place].value = number
+        self._config.grid_x = grid
+        self._enqueue(stream)
+
+    def enqueue_at(self, stream: int, addresses: Mapping[str, int]) -> None:
+        """With other addresses of operands and workspace, in pointers and in tensor maps."""
+        for word, name, offset in self._pointers:
+            word.value = addresses[name] + offset
+        for moving in self._maps:
+            address = addresses[moving.operand] + moving.offset
+            if address != moving.present:
+                moving.move(address)
+        self._enqueue(stream)
+
+    def _enqueue(self, stream: int) -> None:
+        self._config.stream = stream
+        if status := self._launch(*self._arguments):
+            raise refused("cuLaunchKernelEx", status)
+        self.kernel.launched = True
+
+
+@dataclass(slots=True)
+class _MovingMap:
+    """A tensor map among the parameters, which lies at `pointer`, and the address that it has at present."""
+
+    pointer: Any
+    operand: str
+    offset: int
+    present: int
+    _next: ctypes.c_void_p = field(default_factory=ctypes.c_void_p)
+    _replace: Callable[..., int] = field(default_factory=lambda: entry("cuTensorMapReplaceAddress"))
+
+    def move(self, address: int) -> None:
+        """By the driver, which alone knows where the map has its address; encoding another one takes much longer."""
+        self._next.value = address
+        if status := self._replace(self.pointer, self._next):
+            raise refused("cuTensorMapReplaceAddress", status)
+        self.present = address
+
+
+def encoded(tensor_map: TensorMap) -> bytes:
+    """The 128 bytes that a kernel takes by value. Raises LaunchError for what the copy engine cannot do."""
+    driver = bindings()
+    rank = len(tensor_map.shape)
+    made = call(
+        "cuTensorMapEncodeTiled",
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{tensor_map.element_type}"),
+        rank,
+        tensor_map.address,
+        [driver.cuuint64_t(extent) for extent in tensor_map.shape],
+        [driver.cuuint64_t(stride) for stride in tensor_map.strides],
+        [driver.cuuint32_t(extent) for extent in tensor_map.box],
+        [driver.cuuint32_t(1)] * rank,
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle(tensor_map.swizzle),
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    return ctypes.string_at(int(made.getPtr()), TENSOR_MAP_BYTES)

@@ -1,0 +1,113 @@
+"""The host's BLAS on host memory: SciPy's, by the functions that it offers to C.
+
+SciPy's Python functions take no leading dimensions and may copy; `scipy.linalg.cython_blas` hands out pointers to the
+BLAS functions themselves, for this purpose (SciPy's documentation, "BLAS functions for Cython").
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from tunesmith.records import LibraryCall
+
+from .base import LaunchError
+from .gemm_call import GemmCall
+
+FUNCTIONS = {"float32": "sgemm", "float64": "dgemm"}
+"""BLAS has no other precisions."""
+
+REALS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
+
+Addresses = Mapping[str, int]
+"""Of the operands' first elements."""
+
+
+@dataclass(frozen=True)
+class HostBlas:
+    """The functions by data type, each called with all arguments by address, as Fortran does."""
+
+    functions: Mapping[str, Callable[..., None]]
+
+    @staticmethod
+    def of_scipy() -> HostBlas:
+        """Raises LaunchError where SciPy's BLAS has integers that we do not know."""
+        from scipy.linalg import cython_blas
+
+        offered = cython_blas.__pyx_capi__
+        return HostBlas({dtype: _function(offered[name]) for dtype, name in FUNCTIONS.items()})
+
+    def calls(self, step: LibraryCall, addresses: Addresses) -> list[Callable[[], object]]:
+        """What has to be called, one after the other. The calls hold addresses and no memory. Raises LaunchError for a
+        data type that BLAS does not have."""
+        return {"gemm": self._gemm}[step.function](GemmCall.of(step), addresses)
+
+    def _gemm(self, call: GemmCall, addresses: Addresses) -> list[Callable[[], object]]:
+        """Where beta is not 0, C's copy into D; a gemm for each matrix."""
+        if call.dtype not in self.functions:
+            raise LaunchError("data type", f"the host's BLAS has no {call.dtype}")
+        copying = [partial(_copy, call, addresses)] if call.beta and addresses["C"] != addresses["D"] else []
+        function = self.functions[call.dtype]
+        gemms = (partial(function, *_arguments(call, addresses, place)) for place in range(call.batch))
+        return [*copying, *gemms]
+
+
+def _arguments(call: GemmCall, addresses: Addresses, place: int) -> list[Any]:
+    """Of `?gemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)` for one matrix of a batch."""
+    real = REALS[call.dtype]
+    size = ctypes.sizeof(real)
+
+    def address(name: str, stride: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(addresses[name] + place * stride * size)
+
+    def integer(value: int) -> Any:
+        return ctypes.byref(ctypes.c_int(value))
+
+    return [
+        ctypes.c_char_p(b"T" if call.transpose_a else b"N"),
+        ctypes.c_char_p(b"T" if call.transpose_b else b"N"),
+        *(integer(extent) for extent in (call.m, call.n, call.k)),
+        ctypes.byref(real(call.alpha)),
+        address("A", call.stride_a),
+        integer(call.lda),
+        address("B", call.stride_b),
+        integer(call.ldb),
+        ctypes.byref(real(call.beta)),
+        address("D", call.stride_d),
+        integer(call.ldd),
+    ]
+
+
+def _copy(call: GemmCall, addresses: Addresses) -> None:
+    """C into D, and nothing between the columns: BLAS adds to what its output holds."""
+    source = _columns(call, addresses["C"], call.ldc, call.stride_c)
+    _columns(call, addresses["D"], call.ldd, call.stride_d)[...] = source
+
+
+def _columns(call: GemmCall, address: int, leading: int, stride: int) -> NDArray[Any]:
+    """Memory at an address as batch x N x M."""
+    size = np.dtype(call.dtype).itemsize
+    count = stride * (call.batch - 1) + leading * (call.n - 1) + call.m
+    raw = (REALS[call.dtype] * count).from_address(address)
+    storage: NDArray[Any] = np.ctypeslib.as_array(raw)
+    strides = (stride * size, leading * size, size)
+    return as_strided(storage, (call.batch, call.n, call.m), strides)
+
+
+def _function(capsule: Any) -> Callable[..., None]:
+    """The C function in a capsule; its name is its signature."""
+    name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    name: bytes = name_of(capsule)
+    if name.count(b" int *") != 6:
+        raise LaunchError("no library", f"SciPy's BLAS does not take 32-bit integers: {name.decode()}")
+    # Without the types of its arguments, which are all ctypes' own: looking at 13 of them takes as long as the rest.
+    return ctypes.CFUNCTYPE(None)(pointer_of(capsule, name))

@@ -1,0 +1,141 @@
+"""portBLAS's parameter files (`tools/auto_tuner/gen/*.json`): which GEMM kernels to try.
+
+Each element of an array lists values for its keys; every combination of them is a kernel, if it is valid
+(docs/portblas.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.problems import unknown_key
+from tunesmith.records import Rejection
+
+from .combination import Combination, RuleSet
+from .json_places import JsonNode, read_json
+from .named_sets import ENVIRONMENT, PortBlasSet, find_set, list_sets
+from .rules import rejection
+from .schema import ARRAYS, Array, ElementLists, repeated
+
+ABOUT = "about"
+"""A root key of ours, a sentence on what the file is for. The original passes over it."""
+MOST_COMBINATIONS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A combination that is no kernel, and where it was asked for."""
+
+    place: str
+    combination: Combination
+    rejection: Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Combinations of an array: all, the valid ones, and those of them that no combination before them equals.
+
+    `generators` are all and the valid ones of each element.
+    """
+
+    raw: int
+    valid: int
+    unique: int
+    generators: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a parameter file says. `counts` has every array of the file; `notes` are sentences with their place."""
+
+    path: Path
+    mode: RuleSet
+    about: str
+    combinations: tuple[Combination, ...]
+    rejected: tuple[Rejected, ...]
+    notes: tuple[str, ...]
+    counts: Mapping[str, Count]
+
+
+def read(path: Path, mode: RuleSet) -> Config:
+    """The file's combinations in the original's order, each once, at its first place.
+
+    Unknown keys are noted. UserError, with line, column and key, for what is no such file, for a key that is missing
+    and for a value that cannot be one.
+    """
+    notes: list[str] = []
+    root = read_json(path)
+    remedy = f"write an object with arrays: {', '.join(array.name for array in ARRAYS)}"
+    fields = root.object(remedy)
+    notes += repeated(root)
+    known = (*(array.name for array in ARRAYS), ABOUT)
+    notes += (
+        str(unknown_key(node.place, name, known, "the file")) for name, node in fields.items() if name not in known
+    )
+    if not any(array.name in fields for array in ARRAYS):
+        notes.append(str(root.wrong("has none of the arrays", remedy)))
+    generators = {
+        array.name: tuple(_generators(array, fields[array.name], mode, notes))
+        for array in ARRAYS
+        if array.name in fields
+    }
+    total = sum(len(generator) for found in generators.values() for generator in found)
+    if total > MOST_COMBINATIONS:
+        what = f"makes {total:,} combinations, more than {MOST_COMBINATIONS:,}"
+        raise root.wrong(what, "list fewer values, or split it into several files")
+    return _combined(path, mode, _about(fields.get(ABOUT)), generators, notes)
+
+
+def _generators(array: Array, node: JsonNode, mode: RuleSet, notes: list[str]) -> Iterator[ElementLists]:
+    for item in node.items(f"write a list of objects with {', '.join(array.keys)}"):
+        generator = array.generator(item, notes)
+        if mode in array.modes:
+            yield generator
+    if mode not in array.modes:
+        notes.append(str(node.wrong("is not the original's", f"it is left out in mode {mode}")))
+
+
+def _combined(
+    path: Path, mode: RuleSet, about: str, generators: Mapping[str, tuple[ElementLists, ...]], notes: list[str]
+) -> Config:
+    unique: dict[Combination, None] = {}
+    rejected: list[Rejected] = []
+    counts = {}
+    for name, found in generators.items():
+        before, per_generator = len(unique), []
+        for generator in found:
+            valid = 0
+            for combination in generator.combinations():
+                if reason := rejection(combination, mode):
+                    rejected.append(Rejected(generator.place, combination, reason))
+                else:
+                    valid += 1
+                    unique[combination] = None
+            per_generator.append((len(generator), valid))
+        raw, valid = (sum(column) for column in zip(*per_generator, strict=True)) if per_generator else (0, 0)
+        counts[name] = Count(raw, valid, len(unique) - before, tuple(per_generator))
+    return Config(path, mode, about, tuple(unique), tuple(rejected), tuple(notes), counts)
+
+
+def _about(node: JsonNode | None) -> str:
+    if node is None:
+        return ""
+    if not isinstance(node.content, str):
+        raise node.wrong(f"is {node.kind()}, expected text", "say what the file is for")
+    return node.content
+
+
+__all__ = [
+    "ENVIRONMENT",
+    "Combination",
+    "Config",
+    "Count",
+    "PortBlasSet",
+    "Rejected",
+    "RuleSet",
+    "find_set",
+    "list_sets",
+    "read",
+]

@@ -1,0 +1,1 @@
+"""Files of random-number tuning: benchmarks read and written, rocRAND's headers written."""

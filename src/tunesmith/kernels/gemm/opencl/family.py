@@ -1,0 +1,149 @@
+"""What both OpenCL families answer alike."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import accumulate
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tunesmith.kernels.base import Facts, Kernel
+from tunesmith.kernels.gemm.launching import factor
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import (
+    Configuration,
+    Module,
+    Plan,
+    Problem,
+    ProblemType,
+    Rejection,
+    Target,
+    Value,
+    WorkspaceArgument,
+)
+
+from . import rules as rules
+from .guess import seconds
+from .launches import REDUCTION_ITEMS, product, sums_bytes
+from .panels import Panels
+from .schedule import OpenCLSchedule
+
+REAL = {"s": "float", "d": "double"}
+"""What OpenCL C calls a data type of a problem type."""
+
+OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable")
+
+ALIGNMENT = 256
+"""Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
+
+
+class OpenClGemm(Kernel):
+    """A GEMM whose work is cut as `OpenCLSchedule` says. Families differ in their `template` and how it is filled."""
+
+    operation, language = "GEMM", "OpenCL"
+    template: str
+
+    @abstractmethod
+    def work_group(self, schedule: OpenCLSchedule) -> tuple[int, int, int]:
+        """Work-items of a work-group of the product."""
+
+    @abstractmethod
+    def values(self, config: Configuration, problem_type: ProblemType) -> Mapping[str, object]:
+        """What the template asks for beside what all do."""
+
+    @abstractmethod
+    def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        """Why a configuration cannot run that is legal in every form."""
+
+    @abstractmethod
+    def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
+        """Why a matrix is too small for addresses that are moved back at its edges (ShiftPtr)."""
+
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+        form = self.form["LocalMemory"]
+        if config.flag("LocalMemory") != form:
+            yield Rejection("form", f"{self.name} is the form with LocalMemory: {form}")
+        yield from rules.common(config, problem_type, target)
+        yield from self.wrong_form(config, problem_type, target)
+
+    def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+        if config.word("EdgeType") == "ShiftPtr":
+            yield from self.wrong_edges(config, problem.type, Gemm.of(problem))
+        yield from rules.problem_fits(OpenCLSchedule.of(config), problem, self.plan(config, problem, target), target)
+
+    def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
+        yield from rules.compiled(OpenCLSchedule.of(config), facts, target)
+
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        return (_module(self, config, problem_type),)
+
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
+        gemm, schedule = Gemm.of(problem), OpenCLSchedule.of(config)
+        if not gemm.m * gemm.n * gemm.batch:
+            return Plan(())
+        panels = Panels.of(config, problem.type)
+        sizes = (sums_bytes(schedule, gemm), *(packed.size(gemm) for packed in panels))
+        sums, *offsets, end = accumulate((-(-size // ALIGNMENT) * ALIGNMENT for size in sizes), initial=0)
+        packed = {x.operand: (x, WorkspaceArgument(offset)) for x, offset in zip(panels, offsets, strict=True)}
+        packing = [x.pack(gemm, place) for x, place in packed.values()] if gemm.k else []
+        factors = {name: factor(name, gemm) for name in "AB"}
+        factors |= {name: x.factor(gemm, place) for name, (x, place) in packed.items()}
+        read, work_group = (*factors["A"], *factors["B"]), self.work_group(schedule)
+        return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
+
+    def derived(self, config: Configuration) -> Mapping[str, Value]:
+        schedule = OpenCLSchedule.of(config)
+        return {
+            "MacroTile": schedule.macro_tile,
+            "MacroTile0": schedule.macro_tile[0],
+            "MacroTile1": schedule.macro_tile[1],
+            "DepthU": schedule.depth,
+            "LoopUnroll": schedule.loop_unroll,
+            "NumThreads": schedule.work_items,
+            "WorkGroupSize": schedule.work_items,
+        }
+
+    def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
+        gemm = Gemm.of(problem)
+        copied = sum(2 * panels.size(gemm) for panels in Panels.of(config, problem.type))
+        return seconds(OpenCLSchedule.of(config), problem, target, copied)
+
+
+@lru_cache(maxsize=8192)
+def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType) -> Module:
+    schedule, fields = OpenCLSchedule.of(config), problem_type.fields
+    packing = (f"pack_{panels.operand}" for panels in Panels.of(config, problem_type))
+    values = {
+        "schedule": schedule,
+        "work_group": family.work_group(schedule),
+        "shift": config.word("EdgeType") == "ShiftPtr",
+        "reduction_items": REDUCTION_ITEMS,
+        **family.values(config, problem_type),
+        "real": REAL[fields.word("DataType")],
+        "use_beta": fields.flag("UseBeta"),
+        "transpose_a": fields.flag("TransposeA"),
+        "transpose_b": fields.flag("TransposeB"),
+    }
+    text = _environment().get_template(family.template).render(values)
+    return Module("OpenCL", text, (*packing, "gemm", *schedule.sums), OPTIONS)
+
+
+def lane(vector: int, number: int) -> str:
+    """How OpenCL C names an element of a vector: `.s0` to `.sf`; a vector of one is a scalar."""
+    return "" if vector == 1 else f".s{number:x}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tunesmith.kernels.gemm.opencl", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # OpenCL C, not HTML
+    )
+    environment.globals["lane"] = lane
+    return environment

@@ -1,0 +1,141 @@
+"""What the tiled Triton family compiles and launches, for each schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tunesmith.kernels.gemm.stream_k import ceil_div
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import CompiledFacts, Module, Plan, Step, Target, Value, Zero
+
+from . import arguments as arg
+from . import parameters as p
+from .arguments import Given
+from .rules import resident_groups
+from .shape import TritonShape, along_k
+
+EPILOGUES = ("loads_source", "epilogue_source")
+TILES = (*EPILOGUES, "gemm_source")
+STREAMS = (*TILES, "stream_source")
+SOURCES = {"data_parallel": TILES, "persistent": TILES, "split": TILES, "stream": STREAMS, "add_parts": EPILOGUES}
+"""By the entry's name, the sources that make it, its own last."""
+ENTRIES = {p.DATA_PARALLEL: "data_parallel", p.PERSISTENT: "persistent", p.SPLIT_K: "split", p.STREAM_K: "stream"}
+
+ADDED_M, ADDED_N, ADDING_WARPS = 256, 2, 4
+"""The tile of `add_parts`, as `epilogue_source` has it."""
+
+
+def modules(shape: TritonShape, kind: Gemm) -> tuple[Module, ...]:
+    """The product; with split-K also the sum of its parts. Everything but the tile's own options is as for a 1 x 1 x 1
+    problem of the type."""
+    entry = ENTRIES.get(shape.schedule, "data_parallel")
+    options: dict[str, Value] = {"num_warps": shape.warps, "num_stages": shape.stages}
+    aligned = _aligned(shape)
+    product = arg.module(SOURCES[entry], entry, _given(shape, kind), _constants(shape, kind), options, aligned)
+    if not shape.splits_k:
+        return (product,)
+    adding: dict[str, Value] = {"num_warps": ADDING_WARPS, "num_stages": 1}
+    return product, arg.module(
+        SOURCES["add_parts"], "add_parts", _given_to_add(shape, kind), _constants(shape, kind), adding, aligned
+    )
+
+
+def _aligned(shape: TritonShape) -> tuple[str, ...]:
+    """Addresses that are promised to be multiples of 16 bytes. The workspace always is one, but to say so would ask for
+    operands that are, which a program that reads one element at a time can do without."""
+    loads = ("a", "b") if shape.read > 1 and not shape.loads_by_tma else ()
+    stores = ("c", "d") if shape.write > 1 else ()
+    return (*loads, *stores, *(("slots", "parts") if loads or stores or shape.loads_by_tma else ()))
+
+
+def plan(shape: TritonShape, gemm: Gemm, target: Target, facts: Mapping[str, CompiledFacts]) -> Plan:
+    entry = ENTRIES[shape.schedule]
+    fact = facts.get(entry)
+    items = (fact and fact.max_work_group_size) or shape.warps * target.sub_group_size
+    groups = (_groups(shape, gemm, target, fact), 1, 1)
+    product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _given(shape, gemm))
+    steps: tuple[Step, ...] = (product,)
+    if shape.splits_k:
+        adding = (ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1)
+        given, items = _given_to_add(shape, gemm), ADDING_WARPS * target.sub_group_size
+        steps = (product, arg.launch(1, EPILOGUES[-1], "add_parts", adding, items, given))
+    elif shape.streams and shape.streamed(gemm).shared:
+        # At every start, and not by the last to read them: a workspace may have served another plan meanwhile.
+        steps = (Zero("", shape.flags_offset(gemm), shape.flag_bytes(gemm)), product)
+    return Plan(steps, shape.workspace(gemm))
+
+
+def _groups(shape: TritonShape, gemm: Gemm, target: Target, fact: CompiledFacts | None) -> int:
+    tiles = shape.tiles(gemm)
+    if shape.streams:
+        return shape.streamed(gemm).grid
+    if shape.schedule == p.PERSISTENT:
+        return min(tiles, resident_groups(fact, shape.warps, target) if fact else target.compute_units)
+    return tiles * shape.splits
+
+
+def _constants(shape: TritonShape, gemm: Gemm) -> dict[str, Value]:
+    read = 1 if shape.loads_by_tma else shape.read
+    is_float8 = gemm.dtype.startswith("float8")
+    precision = shape.precision if gemm.dtype == "float32" else "ieee"
+    # Hopper adds products of float8 in registers of about 14 bits: after each DepthU of K they go to float32.
+    narrow = shape.depth if is_float8 else 0
+    return {
+        "TILE": (shape.m, shape.n, shape.depth),
+        "MAPPING": shape.mapping,
+        "LOADS": (*along_k(gemm), shape.loads_by_tma, read),
+        "DOT": (shape.swapped, precision, gemm.sums == "int32", narrow),
+        "PARTS": shape.parts,
+        "EPILOGUE": (gemm.bias, gemm.activation, gemm.use_beta, shape.stores_by_tma, shape.write),
+        "SCALED": gemm.scaled,
+        "SPECIALIZE": shape.specialized,
+        "FLATTEN": shape.flat,
+        "WIDTH": shape.write,
+    }
+
+
+def _given(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
+    """By the parameters' names, whichever of them an entry has."""
+    given = {
+        **_inputs(shape, gemm),
+        **arg.epilogue(gemm),
+        "d": _stored_by_tma(shape, gemm) if shape.stores_by_tma else arg.operand("D", gemm.dest),
+        **arg.integers(m=gemm.m, n=gemm.n, k=gemm.k, batches=gemm.batch),
+        **arg.longs(lda=gemm.lda, ldb=gemm.ldb, stride_a=gemm.stride_a, stride_b=gemm.stride_b),
+        **arg.longs(ldc=gemm.ldc, ldd=gemm.ldd, stride_c=gemm.stride_c, stride_d=gemm.stride_d),
+        **arg.integers(tiles=shape.tiles(gemm)),
+    }
+    if shape.splits_k:
+        each, longer = divmod(shape.iterations(gemm), shape.splits)
+        given |= {"parts": arg.workspace(gemm.sums), **arg.integers(each=each, longer=longer)}
+    if shape.streams:
+        schedule = shape.streamed(gemm)
+        given |= {
+            "slots": arg.workspace(gemm.sums),
+            "flags": arg.workspace("int32", shape.flags_offset(gemm)),
+            **arg.integers(alone=schedule.alone),
+            **arg.longs(iterations=schedule.iterations, per_group=schedule.per_group, extra=schedule.extra),
+        }
+    return given
+
+
+def _given_to_add(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
+    given = _given(replace(shape, stores_by_tma=False), gemm)
+    return given | arg.integers(count=shape.splits)
+
+
+def _inputs(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
+    if not shape.loads_by_tma:
+        return {"a": arg.operand("A", gemm.dtype), "b": arg.operand("B", gemm.dtype)}
+    return {
+        "a": arg.loaded("A", gemm.dtype, gemm, shape.m, shape.depth),
+        "b": arg.loaded("B", gemm.dtype, gemm, shape.n, shape.depth),
+    }
+
+
+def _stored_by_tma(shape: TritonShape, gemm: Gemm) -> Given:
+    """A part of D's tile as it lies in memory: the columns of what `tl.dot` makes are cut."""
+    m, n = (shape.m // shape.parts, shape.n) if shape.swapped else (shape.m, shape.n // shape.parts)
+    strides = (gemm.stride_d, gemm.ldd, 1)
+    return arg.descriptor("D", gemm.dest, (gemm.batch, gemm.n, gemm.m), strides, (1, n, m))

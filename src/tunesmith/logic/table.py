@@ -1,0 +1,249 @@
+"""The table of a final: problems by solutions, each cell a time with its doubt or the reason why there is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunesmith.problems import MOST_MADE_BYTES, OPERATIONS, text_of
+from tunesmith.records import (
+    Estimate,
+    Measurement,
+    Outcome,
+    Problem,
+    ProblemType,
+    Solution,
+    Target,
+    UserError,
+    solution_names,
+)
+
+from .files import write_atomically
+from .units import Unit
+
+NOT_MEASURED = "not measured"
+"""The reason of a cell that nobody asked for."""
+
+DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples")
+DECISION = "Decision"
+"""A column of the details: `winner`, or `tie` for what could not be told from it."""
+WHAT_RAN = ("Kernel", "Configuration", "ProblemType", "Device")
+"""The last columns of the details, for programs: a family's name, then JSON objects. The configuration has every
+parameter; the device has what tells one kind from another, and its compute units."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """What happened when a solution met a problem: an estimate, or else an outcome with its reason."""
+
+    outcome: Outcome
+    reason: str = ""
+    detail: str = ""
+    estimate: Estimate | None = None
+
+    @staticmethod
+    def of(measurement: Measurement) -> TableCell:
+        return TableCell(measurement.outcome, measurement.reason, measurement.detail, measurement.estimate)
+
+    @property
+    def time(self) -> Estimate | None:
+        """The estimate, where it is one that may win: of a run that went well, positive and finite."""
+        usable = self.outcome is Outcome.OK and self.estimate is not None
+        return self.estimate if usable and _positive(self.estimate.seconds) else None  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class FinalTable:
+    """Problems (rows) by solutions (columns) of one problem type.
+
+    `work` gives each problem's, in the unit of its operation (GEMM: floating-point operations); a cell that is absent
+    was not measured. Two problems of a table differ in sizes or leading dimensions: the scalars are the same for all.
+    `decided` has each problem's winner, then what could not be told from it; a problem without is not decided.
+    `named` has the solutions' names where others than the table's own shall know them by the same.
+    """
+
+    problem_type: ProblemType
+    problems: tuple[Problem, ...]
+    work: tuple[float, ...]
+    solutions: tuple[Solution, ...]
+    cells: Mapping[tuple[Problem, Solution], TableCell]
+    decided: Mapping[Problem, tuple[Solution, ...]] = field(default_factory=dict)
+    named: Mapping[Solution, str] = field(default_factory=dict)
+
+    def cell(self, problem: Problem, solution: Solution) -> TableCell:
+        return self.cells.get((problem, solution)) or TableCell(Outcome.REJECTED, NOT_MEASURED)
+
+    def time(self, problem: Problem, solution: Solution) -> Estimate | None:
+        return self.cell(problem, solution).time
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A short name for each solution, unique in this table."""
+        if self.named:
+            return tuple(self.named[solution] for solution in self.solutions)
+        return unique(solution_names(self.solutions))
+
+    def __iter__(self) -> Iterator[tuple[Problem, float]]:
+        """Each problem with its work."""
+        return zip(self.problems, self.work, strict=True)
+
+
+def write_csv(table: FinalTable, path: Path, target: Target | None = None) -> Path:
+    """Write GFLOP/s (10^9 of what the operation counts), a row a size and a column a solution, empty where nothing ran;
+    beside it `NAME.details.csv`.
+
+    Columns: the type's index names, leading dimensions if any row has its own, `TotalFlops` (or what is counted), then
+    the solutions' names. The details have a row a cell: outcome, reason, seconds with interval, number of samples, and
+    what ran, on `target`. Returns their path.
+    """
+    sizes, unit, names = _size_columns(table), Unit.of(table.problem_type), table.names
+    rows = (
+        [*_sizes(problem, sizes), work, *(rate(work, table.time(problem, s)) for s in table.solutions)]
+        for problem, work in table
+    )
+    details = details_of(path)
+    columns = [*sizes, *DETAIL_COLUMNS, unit.column, DECISION, *WHAT_RAN]
+    write_atomically(details, _text(columns, _details(table, sizes, names, _device(target))))
+    write_atomically(path, _text([*sizes, unit.total, *names], rows))
+    return details
+
+
+def details_of(path: Path) -> Path:
+    """Where `write_csv` puts the details of a table."""
+    return path.with_suffix(".details.csv")
+
+
+def sizes_of(problem: Problem) -> dict[str, int]:
+    """A problem's sizes by the names of their columns, as `Sheet.sizes` has them."""
+    named = dict(zip(problem.type.indices, problem.sizes, strict=True))
+    if not problem.leading:
+        return named
+    names = (name for name, _ in OPERATIONS[problem.type.operation].leading(problem.type, problem.sizes))
+    return named | dict(zip(names, problem.leading, strict=True))
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A CSV as `write_csv` writes it: 10^9 of its unit a second by row and solution name; what did not run is absent.
+
+    `sizes` has a mapping from column name to size for each row; a leading dimension is there only where the file has
+    one.
+    """
+
+    sizes: tuple[Mapping[str, int], ...]
+    work: tuple[float, ...]
+    names: tuple[str, ...]
+    rates: Mapping[tuple[int, str], float]
+    unit: Unit = Unit()
+
+    def times(self) -> Iterator[tuple[int, str, float]]:
+        """Row, solution name and seconds of every rate. A row whose work is not positive and finite has no times."""
+        for (row, name), speed in self.rates.items():
+            seconds = self.work[row] / (speed * 1e9)
+            if _positive(seconds):
+                yield row, name, seconds
+
+
+def read_csv(path: Path) -> Sheet:
+    """Read by column name. An empty cell, a NaN and a number that is no speed are all "did not run".
+
+    Raises UserError, with file and line, for anything that is not such a table.
+    """
+    try:
+        text = text_of(path, "CSV", MOST_MADE_BYTES, "give a file that `tunesmith tune` wrote")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise UserError(
+            str(path), f"cannot be read as CSV ({error})", "give a file that `tunesmith tune` wrote"
+        ) from error
+    header = rows[0] if rows else []
+    totals = [(place, unit) for place, name in enumerate(header) if (unit := Unit.of_total(name))]
+    if not totals or len(set(header)) != len(header):
+        what = f"the header has no column {Unit().total}, or a name twice"
+        raise UserError(f"{path}:1", what, "give a file that `tunesmith tune` wrote")
+    place, unit = totals[-1]
+    sizes: list[Mapping[str, int]] = []
+    work: list[float] = []
+    speeds: dict[tuple[int, str], float] = {}
+    for number, row in enumerate(rows[1:]):
+        try:
+            if len(row) != len(header):
+                raise ValueError(f"{len(row)} cells under {len(header)} names")
+            sizes.append({name: int(text) for name, text in zip(header[:place], row[:place], strict=True) if text})
+            work.append(float(row[place]))
+            for name, text in zip(header[place + 1 :], row[place + 1 :], strict=True):
+                if text and _positive(speed := float(text)):
+                    speeds[number, name] = speed
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{number + 2}", f"is no row of sizes and speeds ({error})", "mend or drop it"
+            ) from None
+    return Sheet(tuple(sizes), tuple(work), tuple(header[place + 1 :]), speeds, unit)
+
+
+def rate(work: float, time: Estimate | None) -> float | None:
+    """10^9 of what is counted a second, at the median time."""
+    return work / time.seconds * 1e-9 if time else None
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """`names` with a number added to each that was there before."""
+    taken: dict[str, None] = {}
+    for name in names:
+        number, candidate = 1, name
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken[candidate] = None
+    return tuple(taken)
+
+
+def _size_columns(table: FinalTable) -> tuple[str, ...]:
+    """The columns that say which problem a row is about."""
+    kind = table.problem_type
+    padded = next((problem for problem in table.problems if problem.leading), None)
+    leading = OPERATIONS[kind.operation].leading(kind, padded.sizes) if padded else ()
+    return (*kind.indices, *(name for name, _ in leading))
+
+
+def _sizes(problem: Problem, columns: Sequence[str]) -> list[int | None]:
+    known = (*problem.sizes, *problem.leading)
+    return [*known, *[None] * (len(columns) - len(known))]
+
+
+def _device(target: Target | None) -> str:
+    if target is None:
+        return ""
+    known = {name: getattr(target, name) for name in ("api", "name", "architecture", "driver", "compute_units")}
+    return json.dumps(known)
+
+
+def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str], device: str) -> Iterator[list[object]]:
+    kind = table.problem_type.to_json()
+    for problem, work in table:
+        for solution, name in zip(table.solutions, names, strict=True):
+            cell = table.cell(problem, solution)
+            said = [name, cell.outcome.value, cell.reason, cell.detail]
+            time = cell.estimate
+            numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
+            winner, *ties = table.decided.get(problem) or (None,)
+            decision = "winner" if solution == winner else "tie" if solution in ties else ""
+            ran = [solution.kernel, solution.configuration.to_json(), kind, device]
+            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time), decision, *ran]
+
+
+def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _positive(number: float) -> bool:
+    return math.isfinite(number) and number > 0

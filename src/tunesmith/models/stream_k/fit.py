@@ -1,0 +1,87 @@
+"""Costs from runs: no cost is negative, no run decides alone, and each cost comes with its doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cache import Floats
+from .costs import COSTS, counts
+from .records import Room
+from .runs import StreamKRun
+
+RESAMPLES = 200
+ROUNDS = 10
+HUBER = 1.345
+"""Residuals beyond so many standard deviations count in proportion, not squared: 95 % efficient for normal errors.
+Source: P. J. Huber, Robust Statistics."""
+NORMAL = 1.4826
+"""Standard deviations in a median absolute deviation, for normal errors."""
+LEAST_SCATTER = 0.002
+"""Relative: no timing is steadier, so no fit may weigh runs as if it were."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCost:
+    """Seconds: as fitted, with the ends of the 95 % interval; `adjusted` is a person's, and counts instead."""
+
+    fitted: float
+    low: float
+    high: float
+    adjusted: float | None = None
+
+    @property
+    def value(self) -> float:
+        return self.fitted if self.adjusted is None else self.adjusted
+
+
+def fit(
+    runs: Sequence[StreamKRun], room: Room, random: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[tuple[FittedCost, ...], Floats, float]:
+    """Costs in the order of COSTS, their covariance, and the relative standard deviation of a run around them.
+
+    Non-negative least squares of the relative error, robust by iterated weights; intervals by a bootstrap.
+
+    The bootstrap draws from the fit's residuals, so that every resample has all runs and tells all costs apart. A cost
+    that no run has stays zero. Raises ValueError for fewer runs than costs, or a run without time.
+    """
+    if len(runs) < len(COSTS) or min(run.seconds for run in runs) <= 0:
+        raise ValueError(f"{len(COSTS)} costs cannot be fitted to {len(runs)} runs")
+    features = np.array([counts(run.work, run.choice, room) for run in runs])
+    seconds = np.array([run.seconds for run in runs])
+    costs = _robust(features, seconds)
+    expected = features @ costs
+    # Residuals of a fit are smaller than errors, since it has bent to them.
+    spare = max(1, len(runs) - int(np.count_nonzero(costs)))
+    residuals = (seconds / expected - 1) * (len(runs) / spare) ** 0.5
+    drawn = residuals - np.median(residuals)
+    factors: Floats = 1.0 + np.clip(random.choice(drawn, (resamples, len(runs))), -0.9, None)
+    made = np.array([_robust(features, expected * factor) for factor in factors])
+    low, high = np.quantile(made, (0.025, 0.975), axis=0)
+    rows = np.column_stack((costs, np.minimum(low, costs), np.maximum(high, costs))).tolist()
+    return tuple(FittedCost(*row) for row in rows), np.cov(made, rowvar=False), _scatter(residuals)
+
+
+def _robust(features: Floats, seconds: Floats) -> Floats:
+    from scipy.optimize import nnls
+
+    relative = features / seconds[:, None]
+    lengths = np.linalg.norm(relative, axis=0)
+    scaled = relative / np.where(lengths > 0, lengths, 1.0)
+    weights = np.ones(len(seconds))
+    costs = np.zeros(features.shape[1])
+    for _ in range(ROUNDS):
+        solution, _ = nnls(scaled * weights[:, None], weights, maxiter=100 * len(lengths))
+        change = np.abs(solution - costs).max()
+        costs = solution
+        residuals = np.abs(scaled @ costs - 1)
+        weights = np.sqrt(np.minimum(1.0, HUBER * _scatter(residuals) / np.maximum(residuals, 1e-12)))
+        if change <= 1e-6 * costs.max():
+            break
+    return np.where(lengths > 0, costs / np.where(lengths > 0, lengths, 1.0), 0.0)
+
+
+def _scatter(residuals: Floats) -> float:
+    return max(float(NORMAL * np.median(np.abs(residuals))), LEAST_SCATTER)

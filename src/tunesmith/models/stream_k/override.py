@@ -1,0 +1,107 @@
+"""Environment variables that decide instead of the prediction of stream-K, for experiments and for repairs.
+
+`TUNESMITH_STREAMK_<name>`, or `TENSILE_STREAMK_<name>` where ours is not set. Names and priority are Tensile's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunesmith.records import UserError
+
+from . import tensile as tensile
+from .records import Work
+
+PREFIXES = ("TUNESMITH_STREAMK_", "TENSILE_STREAMK_")
+
+FULL_TILES = "FULL_TILES"
+
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A whole number from `least` to `most`; those in `unset` leave the choice to the prediction."""
+
+    least: int
+    most: int
+    unset: tuple[int, ...]
+    doc: str
+
+
+VARIABLES = {
+    FULL_TILES: Variable(
+        -1, _MOST, (-1,), "-1 predicts, 0 streams the remainder alone, n the remainder and n full waves"
+    ),
+    "FIXED_GRID": Variable(0, _MOST, (0,), "0 predicts, n launches n work-groups"),
+    "DYNAMIC_GRID": Variable(
+        0,
+        3,
+        (0,),
+        "0 predicts, 1 launches no more work-groups than tiles, 2 as many as give even waves, 3 as Tensile's "
+        "analytical model",
+    ),
+    "MAX_CUS": Variable(0, _MOST, (0,), "0 predicts, n launches a work-group for each compute unit, n at most"),
+    "GRID_MULTIPLIER": Variable(0, 1024, (0, 1), "0 and 1 predict, n launches n work-groups for each compute unit"),
+}
+"""The first of the four that set the grid, from above, wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamKOverride:
+    """What the environment asks for: `values` of the variables that do not leave the choice to the prediction, and how
+    each is `named` there; both in the order of VARIABLES."""
+
+    values: Mapping[str, int]
+    named: Mapping[str, str]
+
+    @staticmethod
+    def of(environment: Mapping[str, str]) -> StreamKOverride:
+        """Raises UserError, with the variable's name, for a value that means nothing."""
+        values: dict[str, int] = {}
+        named: dict[str, str] = {}
+        for name, variable in VARIABLES.items():
+            found = next((prefix + name for prefix in PREFIXES if environment.get(prefix + name, "").strip()), None)
+            value = _number(found, environment[found], variable) if found else None
+            if found and value is not None and value not in variable.unset:
+                values[name], named[name] = value, found
+        return StreamKOverride(values, named)
+
+    @property
+    def full_tiles(self) -> int | None:
+        return self.values.get(FULL_TILES)
+
+    @property
+    def grid_from(self) -> str:
+        """Which variable sets the grid; empty where none does."""
+        return next((name for name in self.values if name != FULL_TILES), "")
+
+    def grid(self, work: Work, compute_units: int) -> int | None:
+        """The grid that is asked for, at least 1."""
+        value = self.values.get(self.grid_from, 0)
+        match self.grid_from:
+            case "FIXED_GRID":
+                return value
+            case "DYNAMIC_GRID":
+                return max(1, tensile.dynamic_grid(value, work.tiles, work.iterations, compute_units))
+            case "MAX_CUS":
+                return min(compute_units, value)
+            case "GRID_MULTIPLIER":
+                return compute_units * value
+        return None
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The variables that decide anything, as they are spelled in the environment."""
+        return tuple(self.named[name] for name in (FULL_TILES, self.grid_from) if name in self.named)
+
+
+def _number(name: str, text: str, variable: Variable) -> int:
+    word = text.strip()
+    digits = word.removeprefix("-").removeprefix("+")
+    value = int(word) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+    if value is None or not variable.least <= value <= variable.most:
+        bounds = f"from {variable.least}" + (f" to {variable.most}" if variable.most < _MOST else "")
+        raise UserError(name, f"{text!r} is no whole number {bounds}", f"give one ({variable.doc}), or unset it")
+    return value

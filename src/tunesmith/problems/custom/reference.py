@@ -1,0 +1,105 @@
+"""Calling the user's reference: a Python function named `file.py:function`."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problems.base import Array
+from tunesmith.records import UserError, Value
+
+from .description import FLOATS, ArrayArgument, Description
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer[Any]]
+ValueAndMagnitude = tuple[Floats | Integers, Floats]
+
+EXACT_BELOW = 2**53
+"""From here on, a float64 may stand for a whole number beside it."""
+
+_SIGNATURE = "def {}(sizes: dict, arrays: dict) -> dict of an array, or a pair (array, magnitude), for each output"
+
+
+def call_reference(
+    description: Description,
+    sizes: Mapping[str, Value],
+    arrays: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> dict[str, ValueAndMagnitude]:
+    """`function(sizes, arrays)`: for each output of `shapes` its value and magnitude.
+
+    Both are in float64; the value of an output that holds integers is in its own data type, and its magnitude 0. Raises
+    UserError, at the place of the key `Reference`, for whatever is wrong with the function.
+    """
+    place, file = description.reference_place, description.reference_file
+    function = _function(file, description.reference_text, description.reference, place)
+    try:
+        results = function(dict(sizes), dict(arrays))
+    except Exception as error:
+        raise _wrong(description, f"raised {type(error).__name__}: {error}") from error
+    if not isinstance(results, Mapping) or set(results) != set(shapes):
+        got = ", ".join(map(str, results)) if isinstance(results, Mapping) else type(results).__name__
+        raise _wrong(description, f"gave {got}, the outputs are {', '.join(shapes)}")
+    outputs = [array for array in description.arrays if array.name in shapes]
+    return {output.name: _checked(description, output, results[output.name], shapes[output.name]) for output in outputs}
+
+
+def _checked(description: Description, output: ArrayArgument, result: Any, shape: tuple[int, ...]) -> ValueAndMagnitude:
+    name = output.name
+    value, magnitude = result if isinstance(result, tuple) and len(result) == 2 else (result, result)
+    try:
+        both = np.asarray(value, np.float64), np.abs(np.asarray(magnitude, np.float64))
+    except (TypeError, ValueError) as error:
+        raise _wrong(description, f"gave no array of numbers for {name}") from error
+    for array in both:
+        if array.shape != shape:
+            raise _wrong(description, f"gave {name} the shape {array.shape}, it is {shape}")
+        if not np.isfinite(array).all():
+            raise _wrong(description, f"gave numbers for {name} that are not finite")
+    if output.dtype in FLOATS:
+        return both
+    whole = np.asarray(value)
+    return _integers(description, output, whole if whole.dtype.kind in "biu" else both[0]), np.zeros(shape)
+
+
+def _integers(description: Description, output: ArrayArgument, value: NDArray[Any]) -> Integers:
+    """The value in the output's own data type, with no number changed."""
+    name, dtype, limits = output.name, output.dtype, np.iinfo(output.dtype)
+    if value.dtype.kind == "f":
+        if (value != np.floor(value)).any():
+            raise _wrong(description, f"gave numbers for {name}, which holds {dtype}, that are not whole")
+        if (np.abs(value) >= EXACT_BELOW).any():
+            raise _wrong(description, f"gave floats for {name} from 2^53 on, where they are not exact: give {dtype}")
+    if value.size and not limits.min <= int(value.min()) <= int(value.max()) <= limits.max:
+        raise _wrong(description, f"gave numbers for {name} that do not fit into {dtype}")
+    return value.astype(dtype)
+
+
+@cache
+def _function(file: Path, text: str, name: str, place: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
+    """A function of the text. Tracebacks show the text's lines; `__file__` is there where the file's path is known."""
+    remedy = "mend the file, or name another with Reference: file.py:function"
+    module = ModuleType(f"tunesmith_reference_{file.stem}")
+    if file.is_absolute():
+        module.__file__ = str(file)
+    linecache.cache[str(file)] = len(text), None, text.splitlines(keepends=True), str(file)
+    try:
+        exec(compile(text, str(file), "exec", dont_inherit=True), module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise UserError(place, f"{file} cannot be imported: {type(error).__name__}: {error}", remedy) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UserError(place, f"{file} has no function {name}", remedy)
+    return function  # type: ignore[no-any-return]  # what it takes and gives is checked when it is called
+
+
+def _wrong(description: Description, what: str) -> UserError:
+    name = description.reference
+    return UserError(description.reference_place, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))

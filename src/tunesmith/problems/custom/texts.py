@@ -1,0 +1,115 @@
+"""The texts of a described kernel: read from files into a type's fields once, and from there ever after."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from tunesmith.problems.files import read_regular
+from tunesmith.problems.keys import shown
+from tunesmith.records import Configuration, ProblemType, UserError
+
+from .description import Description, describe
+
+MOST_BYTES = 16 << 20
+"""The longest file that a description may name, and the longest description."""
+
+_FILES: dict[str, Path] = {}
+"""Where this process read a description, by the digest of its type. A worker process and a logic know no file."""
+
+
+def read_type(operation: str, path: Path, place: str) -> ProblemType:
+    """The type that a description's file makes, with the text of every file that it names.
+
+    `place` is where the file is named. Its fields are `Digest` (of all others), `Kernel` (the plain name of the file),
+    `Description`, a source for each language under the language's name, and `Reference`. Raises UserError.
+    """
+    texts = {"Description": _text(path, place)}
+
+    def read(part: str, file: str, place: str) -> str:
+        texts[part] = _text(_below(path.parent, file, place), place)
+        return texts[part]
+
+    description = describe(path, texts["Description"], read)
+    fields = Configuration({"Kernel": path.name, **texts})
+    digest = _digest(fields)
+    _FILES[digest] = path
+    return ProblemType(operation, description.name, description.sizes, Configuration({"Digest": digest, **fields}))
+
+
+def description_of(problem_type: ProblemType) -> Description:
+    """The description in a type's fields, which no file has to be there for.
+
+    Raises UserError for fields that are not as `read_type` made them. Those of earlier versions name a file, which must
+    be there unchanged.
+    """
+    return _described(problem_type, _FILES.get(str(problem_type.fields.get("Digest"))))
+
+
+def former_types(problem_type: ProblemType) -> tuple[ProblemType, ...]:
+    """The type as versions before this one wrote it: with the description's absolute path, and a hash of the texts.
+
+    None where this process does not know the path.
+    """
+    path = _FILES.get(problem_type.fields.word("Digest"))
+    if path is None:
+        return ()
+    description = description_of(problem_type)
+    sources = (source.text for source in description.sources.values())
+    texts = (problem_type.fields.word("Description"), *sources, description.reference_text)
+    fields = {"Kernel": str(path), "Hash": hashlib.sha256("\0".join(texts).encode()).hexdigest()}
+    return (ProblemType(problem_type.operation, problem_type.name, problem_type.indices, Configuration(fields)),)
+
+
+@cache
+def _described(problem_type: ProblemType, path: Path | None) -> Description:
+    """`path` is only what messages name; without it they name the plain file."""
+    fields = problem_type.fields
+    file = path or Path(str(fields.get("Kernel", problem_type.name)))
+    remedy = "take the file as tunesmith wrote it, or tune again"
+    if "Hash" in fields:
+        today = read_type(problem_type.operation, file, str(file))
+        if former_types(today) != (problem_type,):
+            raise UserError(str(file), "the kernel, a source or its reference has changed", "tune again")
+        return description_of(today)
+
+    def held(part: str, _file: str = "", place: str = str(file)) -> str:
+        text = fields.get(part)
+        if not isinstance(text, str):
+            raise UserError(place, f"the kernel's {part} is missing", remedy)
+        return text
+
+    for part in ("Digest", "Kernel", "Description", "Reference"):
+        held(part)
+    if fields["Digest"] != _digest(fields):
+        raise UserError(str(file), "the kernel's texts do not fit their Digest: one is missing or was changed", remedy)
+    description = describe(file, held("Description"), held)
+    if (description.name, description.sizes) != (problem_type.name, problem_type.indices):
+        found = f"{description.name} with the sizes {', '.join(description.sizes)}"
+        raise UserError(str(file), f"the kernel's Description is of {found}", remedy)
+    return description
+
+
+def _digest(fields: Configuration) -> str:
+    return hashlib.sha256(fields.without(["Digest"]).to_json().encode()).hexdigest()
+
+
+def _text(path: Path, place: str) -> str:
+    """With lines that end as Python reads them."""
+    try:
+        raw = read_regular(path, MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise OSError(f"it is longer than {MOST_BYTES >> 20} MiB")
+        return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except (OSError, ValueError) as error:
+        raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
+
+
+def _below(folder: Path, file: str, place: str) -> Path:
+    """The path of a file that a description in this folder names. What lies elsewhere is not the kernel's: its text
+    would travel with the library logic."""
+    path = folder / file
+    if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
+        raise UserError(place, f"{shown(file)} does not lie under {folder}", "copy the file beside the description")
+    return path

@@ -1,0 +1,99 @@
+"""A key of a file as data: its name, what it takes, its default and its meaning. Documentation is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeGuard
+
+from tunesmith.records import UserError, Value
+
+from .mistakes import Mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key that a file may hold.
+
+    `takes` is one of the names in `_TAKES` ("truth value", "word" ...) or "one of", which needs `choices`. A default
+    of None means that the key may be left out; what holds then is for its reader to say.
+    """
+
+    name: str
+    takes: str
+    doc: str
+    default: Value | None = None
+    choices: tuple[Value, ...] = ()
+
+    def check(self, value: Value, place: str) -> Value:
+        """`value`, when the key takes it; UserError at `place` otherwise."""
+        fits = value in self.choices if self.choices else _TAKES[self.takes](value)
+        if not fits:
+            raise UserError(place, f"{self.name} cannot be {shown(value)}", f"give {self.remedy()}")
+        return bool(value) if self.takes == "truth value" else value
+
+    def remedy(self) -> str:
+        return self.takes_text() if self.choices else f"a {self.takes}"
+
+    def takes_text(self) -> str:
+        return f"one of {', '.join(map(shown, self.choices))}" if self.choices else self.takes
+
+
+def checked(
+    fields: Mapping[str, Value], keys: Iterable[Key], place: Callable[[str], str], where: str
+) -> dict[str, Any]:
+    """The value of every key, its default where the fields have none. Raises UserError for all unknown keys of `where`,
+    and for all values that their keys do not take; `place(name)` is where a field stands."""
+    known, mistakes = {key.name: key for key in keys}, Mistakes()
+    values: dict[str, Any] = {name: key.default for name, key in known.items()}
+    for name, value in fields.items():
+        with mistakes.caught():
+            if name not in known:
+                raise unknown_key(place(name), name, known, where)
+            values[name] = known[name].check(value, place(name))
+    mistakes.tell()
+    return values
+
+
+def shown(value: object) -> str:
+    """A value as the file would have it, cut where it gets long."""
+    text = "[" + ", ".join(map(shown, value[:9])) + "]" if isinstance(value, tuple) else str(value)
+    return (text if len(text) <= 60 else text[:57] + "...") or "an empty word"
+
+
+def unknown_key(place: str, name: str, known: Iterable[str], where: str) -> UserError:
+    """The error for a key that `where` does not know: it names the nearest that is known, or all of them."""
+    names = list(known)
+    meant = nearest(name, names)
+    remedy = f"did you mean {meant}?" if meant else f"it has {', '.join(names)}"
+    return UserError(place, f"{where} has no {shown(name)}", remedy)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelled most like `name`; None where none is."""
+    names = list(known)
+    near = get_close_matches(name.lower(), [each.lower() for each in names], n=1, cutoff=0.6)
+    return next((each for each in names if near and each.lower() == near[0]), None)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e30 < value < 1e30
+
+
+_TAKES: dict[str, Callable[[Value], bool]] = {
+    "truth value": lambda value: isinstance(value, bool) or (is_integer(value) and value in (0, 1)),
+    "word": lambda value: isinstance(value, str) and value != "",
+    "list of words": lambda value: isinstance(value, tuple) and all(isinstance(item, str) for item in value),
+    "number": _is_number,
+    "positive number": lambda value: _is_number(value) and value > 0,
+    "positive integer": lambda value: is_integer(value) and value >= 1,
+    "natural number": lambda value: is_integer(value) and value >= 0,
+    "list of natural numbers": lambda value: all(
+        is_integer(item) and item >= 0 for item in (value if isinstance(value, tuple) else (value,))
+    ),
+}

@@ -1,0 +1,229 @@
+"""A YAML file as a tree whose nodes know their place, read safely: no objects, no bombs, no key twice.
+
+Tuning files and the descriptions of the user's own kernels are read with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from tunesmith.records import UserError, Value
+
+from .files import text_of
+from .keys import shown, unknown_key
+from .mistakes import Mistakes
+
+Scalar = None | bool | int | float | str
+
+MOST_NODES = 1_000_000
+"""Nodes with every alias written out: what a file of nested aliases would expand to."""
+DEEPEST = 40
+_MOST_BITS = 1024
+"""Of a whole number: as many as a float's exponent can stand for. Python refuses to print much longer ones."""
+
+# The C parser is ten times faster; PyYAML has it wherever it came as a wheel.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+_CONSTRUCT = SafeConstructor()
+_SCALARS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
+    f"{_TAG}null": lambda node: None,
+    f"{_TAG}bool": _CONSTRUCT.construct_yaml_bool,
+    f"{_TAG}int": _CONSTRUCT.construct_yaml_int,
+    f"{_TAG}float": _CONSTRUCT.construct_yaml_float,
+    f"{_TAG}str": lambda node: node.value,
+    f"{_TAG}timestamp": lambda node: node.value,
+}
+# YAML 1.1, which PyYAML follows, takes 1e-3 for a word: a number there must have a dot.
+_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
+# It takes 010 for octal and 1:30 for minutes with seconds.
+_OTHER_BASE = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A value of the file: a scalar, a list of nodes, or a mapping, whose keys stand at `places`."""
+
+    place: str
+    content: Scalar | tuple[Node, ...] | dict[str, Node]
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_null(self) -> bool:
+        return self.content is None
+
+    def at(self, key: str) -> str:
+        """The place of a key of this mapping; for one that is absent, the mapping's own."""
+        return self.places.get(key, self.place)
+
+    def wrong(self, what: str, remedy: str) -> UserError:
+        return UserError(self.place, what, remedy)
+
+    def mapping(self, what: str) -> dict[str, Node]:
+        if isinstance(self.content, dict):
+            return self.content
+        raise self.wrong(f"{what} is {self._kind()}, expected keys with values", "write lines of `key: value`")
+
+    def fields(self, what: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Node]:
+        """A mapping that has all `needed` keys and none beside them but `optional` ones."""
+        fields, known, mistakes = self.mapping(what), (*needed, *optional), Mistakes()
+        for name in fields:
+            if name not in known:
+                mistakes.add(unknown_key(self.at(name), name, known, what))
+        for name in needed:
+            if name not in fields:
+                mistakes.add(self.wrong(f"{what} has no {name}", f"it needs {', '.join(needed)}"))
+        mistakes.tell()
+        return fields
+
+    def sequence(self, what: str) -> tuple[Node, ...]:
+        if isinstance(self.content, tuple):
+            return self.content
+        raise self.wrong(f"{what} is {self._kind()}, expected a list", "write [a, b] or lines of `- item`")
+
+    def word(self, what: str) -> str:
+        if isinstance(self.content, str) and self.content:
+            return self.content
+        raise self.wrong(f"{what} is {self._kind()}, expected a word", f"give {what} a name")
+
+    def plain(self, what: str) -> Value:
+        """The value without places: scalars and lists of them."""
+        match self.content:
+            case tuple() as items:
+                return tuple(item.plain(what) for item in items)
+            case dict() | None:
+                raise self.wrong(f"{what} is {self._kind()}, expected a value", "give it a value, or remove it")
+            case scalar:
+                return scalar
+
+    def _kind(self) -> str:
+        match self.content:
+            case None:
+                return "empty"
+            case dict():
+                return "a mapping"
+            case tuple():
+                return "a list"
+            case scalar:
+                return shown(scalar)
+
+
+def read_yaml(path: Path) -> Node:
+    """The file's one document. Raises UserError for a file that cannot be read and for what is not such YAML."""
+    return parse_yaml(text_of(path, "YAML"), str(path))
+
+
+def parse_yaml(text: str, name: str) -> Node:
+    """`read_yaml` for a text; `name` is what places begin with."""
+    try:
+        refuse_depth(text, name)
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{name}:{mark.line + 1}" if mark else name
+        raise UserError(place, f"not valid YAML ({error.problem or error.context})", "correct the syntax") from error
+    except yaml.YAMLError as error:
+        detail = " ".join(str(error).split())
+        raise UserError(name, f"not valid YAML ({detail})", "correct the syntax") from error
+    if root is None:
+        raise UserError(name, "the file is empty", "write lines of `key: value`, as in the files in examples/")
+    return _Tree(name).node(root)
+
+
+def refuse_depth(text: str | bytes, name: str) -> None:
+    """Refuse what is nested too deeply from the parser's events, before anything recurses into it: PyYAML's C code
+    would end the process. Raises UserError and yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            mark = event.start_mark
+            place = f"{name}:{mark.line + 1}" if mark else name
+            raise UserError(place, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
+
+
+class _Tree:
+    """PyYAML's nodes to ours. An alias gives the same node again, and its size counts again."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._made: dict[yaml.Node, tuple[Node, int]] = {}
+        self._open: set[yaml.Node] = set()
+
+    def node(self, raw: yaml.Node) -> Node:
+        return self._sized(raw)[0]
+
+    def _sized(self, raw: yaml.Node) -> tuple[Node, int]:
+        place = self._place(raw)
+        if raw in self._open:
+            raise UserError(place, "an alias stands inside of what it names", "write the value out")
+        if raw not in self._made:
+            self._open.add(raw)
+            self._made[raw] = made = self._make(raw, place)
+            self._open.discard(raw)
+            if made[1] > MOST_NODES:
+                raise UserError(place, f"aliases expand to more than {MOST_NODES:,} values", "use fewer aliases")
+        return self._made[raw]
+
+    def _make(self, raw: yaml.Node, place: str) -> tuple[Node, int]:
+        match raw:
+            case yaml.MappingNode(tag=tag) if tag == f"{_TAG}map":
+                return self._mapping(raw, place)
+            case yaml.SequenceNode(tag=tag) if tag == f"{_TAG}seq":
+                items = [self._sized(item) for item in raw.value]
+                return Node(place, tuple(node for node, _ in items)), 1 + sum(size for _, size in items)
+            case yaml.ScalarNode(tag=tag) if tag in _SCALARS:
+                return Node(place, self._scalar(raw, place)), 1
+        raise UserError(place, f"the tag {shown(raw.tag)} is not read here", "write plain values without tags")
+
+    def _scalar(self, raw: yaml.ScalarNode, place: str) -> Scalar:
+        if not raw.style and _EXPONENT.fullmatch(raw.value):
+            return float(raw.value)
+        try:
+            made: Scalar = _SCALARS[raw.tag](raw)
+        except (ValueError, KeyError, IndexError, OverflowError) as error:
+            raise UserError(
+                place, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
+            ) from error
+        if isinstance(made, int) and made.bit_length() > _MOST_BITS:
+            raise UserError(place, f"a number of {made.bit_length()} bits", f"write one of at most {_MOST_BITS}")
+        if isinstance(made, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
+            what = f"{shown(raw.value)} is the number {made} in YAML 1.1"
+            raise UserError(place, what, "write a number without leading zeros and colons; quote it if it is a word")
+        return made
+
+    def _mapping(self, raw: yaml.MappingNode, place: str) -> tuple[Node, int]:
+        own: dict[str, Node] = {}
+        places: dict[str, str] = {}
+        merged: list[Node] = []
+        total = 1
+        for raw_key, raw_value in raw.value:
+            value, size = self._sized(raw_value)
+            total += size
+            if raw_key.tag == f"{_TAG}merge":
+                merged += value.content if isinstance(value.content, tuple) else [value]
+                continue
+            key = self._key(raw_key)
+            if key in own:
+                what = f"{shown(key)} is given twice (first at {places[key]})"
+                raise UserError(self._place(raw_key), what, "keep one of the two")
+            own[key], places[key] = value, self._place(raw_key)
+        for node in merged:
+            for key, value in node.mapping("what << merges").items():
+                own.setdefault(key, value)
+                places.setdefault(key, node.at(key))
+        return Node(place, own, places), total
+
+    def _key(self, raw: yaml.Node) -> str:
+        if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{_TAG}str":
+            return str(raw.value)
+        raise UserError(self._place(raw), f"{shown(raw.value)} is no key", "give the name of a key")
+
+    def _place(self, raw: yaml.Node) -> str:
+        return f"{self._name}:{raw.start_mark.line + 1}"

@@ -1,0 +1,187 @@
+"""What holds for a whole tuning file: `GlobalParameters` and `LibraryLogic`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from tunesmith.problems import Key, Mistakes, Node, shown, unknown_key
+from tunesmith.records import UserError, Value
+from tunesmith.search import MOST_WHOLE, STRATEGIES
+
+from .notes import Notes
+from .steps import EXHAUSTIVE, Objective, SearchPlan
+from .tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
+
+_APART = ("objective", "passes", "strategy", "trials", "budget_minutes")
+
+
+def _key(name: str, takes: str, doc: str, default: Value | None = None, choices: tuple[Value, ...] = ()) -> Any:
+    """A field that a key of the file sets."""
+    return field(default=default, metadata={"key": Key(name, takes, doc, default, choices)})
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalParameters:
+    """How the whole file is measured; None where the file says nothing and the bench's default holds.
+
+    Fields but those in `_APART` are named as those of the bench's policy.
+    """
+
+    objective: Objective = _key(
+        "StepObjective",
+        "one of",
+        "How the winner of a step is chosen over several sizes: geomean (geometric mean over the sizes of the step's "
+        "best time over the time, a missing size counting zero), max (highest FLOP/s at any size, as in Tensile), "
+        "total_time (smallest sum of times), worst (best at the size that suits it least). Weights of a "
+        "list of problems count in geomean and total_time.",
+        Objective.GEOMEAN,
+        tuple(Objective),
+    )
+    passes: int = _key(
+        "Passes",
+        "positive integer",
+        "How often the benchmark steps of a phase are carried out, one after the other: a later pass settles each "
+        "parameter again under the winners of all the others. What was measured is not measured again.",
+        1,
+    )
+    strategy: str = _key(
+        "SearchStrategy",
+        "one of",
+        "What a lineage measures of a step's legal combinations: exhaustive (all of them; of more than "
+        f"{MOST_WHOLE:,} combinations, in random order), random (a random sample), surrogate (what a model that learns "
+        "from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
+        "holds. Joins and the final phase measure everything.",
+        EXHAUSTIVE,
+        tuple(STRATEGIES),
+    )
+    trials: int | None = _key(
+        "SearchTrials",
+        "positive integer",
+        "The most combinations that a lineage measures in a step, for random and surrogate. If absent, random measures "
+        "all that is legal and surrogate a tenth of it, at least 24.",
+    )
+    budget_minutes: float | None = _key(
+        "BudgetMinutes", "positive number", "Wall time that the run should keep to; none if absent."
+    )
+    noise: float | None = _key(
+        "Noise",
+        "positive number",
+        "Half-width of the 95 % interval of the median, relative to the median, at which sampling stops.",
+    )
+    cold: bool | None = _key(
+        "ColdCache",
+        "truth value",
+        "Rotate operands so that the last-level cache holds none of them; False measures warm.",
+    )
+    minimum_samples: int | None = _key("MinimumSamples", "positive integer", "Fewest times of one cell.")
+    maximum_samples: int | None = _key("MaximumSamples", "positive integer", "Most times of one cell.")
+    sampling_seconds: float | None = _key("SamplingSeconds", "positive number", "Longest that one cell is sampled.")
+    warm_up_seconds: float | None = _key("WarmUpSeconds", "positive number", "Longest warm-up before a cell is timed.")
+    confirm_blocks: int | None = _key(
+        "ConfirmBlocks", "positive integer", "Interleaved blocks in which finalists are measured again."
+    )
+    timeout_seconds: float | None = _key("TimeoutSeconds", "positive number", "After this a launch counts as hanging.")
+    compile_timeout_seconds: float | None = _key(
+        "CompileTimeoutSeconds", "positive number", "After this a compilation is given up."
+    )
+    compile_processes: int | None = _key(
+        "CompileProcesses", "natural number", "Processes that compile; 0 lets the bench decide."
+    )
+    seed: int | None = _key("Seed", "natural number", "Seed of inputs and orders.")
+
+    @property
+    def search(self) -> SearchPlan:
+        return SearchPlan(self.strategy, self.trials, self.seed or 0)
+
+    def policy(self) -> dict[str, object]:
+        """What the file says about measuring, by the name of the policy's field."""
+        return {name: value for name, value in asdict(self).items() if name not in _APART and value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryLogic:
+    """What the files with the library logic are called; empty where the tuning file says nothing."""
+
+    schedule_name: str = ""
+    architecture_name: str = ""
+
+    def file_name(self, type_name: str) -> str:
+        """`SCHEDULE_ARCHITECTURE_TYPE.yaml`, without what is empty."""
+        parts = (self.schedule_name, self.architecture_name, type_name)
+        return "_".join(part for part in parts if part) + ".yaml"
+
+
+GLOBAL_KEYS: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(GlobalParameters)}
+
+LOGIC_KEYS: dict[str, Key] = {
+    "schedule_name": Key("ScheduleName", "word", "Begins the name of the logic's files, as in Tensile."),
+    "architecture_name": Key("ArchitectureName", "word", "Stands in the name of the logic's files, before the type."),
+}
+
+_IN_FILE_NAMES = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)
+
+
+def read_globals(node: Node | None, notes: Notes, mistakes: Mistakes) -> GlobalParameters:
+    """What is right of them. Tensile's parameters that mean something else or nothing here are said to be ignored."""
+    if node is None or node.is_null:
+        return GlobalParameters()
+    values = _read(GLOBAL_KEYS, node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes, mistakes)
+    if "objective" in values:
+        values["objective"] = Objective(values["objective"])
+    made = GlobalParameters(**values)
+    fewest, most = made.minimum_samples, made.maximum_samples
+    if fewest is not None and most is not None and fewest > most:
+        place = node.at("MaximumSamples")
+        what = f"MaximumSamples {most} is below MinimumSamples {fewest}"
+        mistakes.add(UserError(place, what, "give a larger maximum"))
+    is_exhaustive = made.strategy == EXHAUSTIVE and ("strategy" in values or "SearchStrategy" not in node.places)
+    if made.trials is not None and is_exhaustive:
+        what = f"SearchTrials {made.trials} has no effect: SearchStrategy {made.strategy} measures all combinations"
+        mistakes.add(UserError(node.at("SearchTrials"), what, "give SearchStrategy: random or surrogate"))
+    return made
+
+
+def read_logic(node: Node | None, notes: Notes, mistakes: Mistakes) -> LibraryLogic:
+    """What is right of it. The names must be fit to stand in the name of a file."""
+    if node is None or node.is_null:
+        return LibraryLogic()
+    values = _read(LOGIC_KEYS, node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes, mistakes)
+    for attribute, value in values.items():
+        name = LOGIC_KEYS[attribute].name
+        if not _IN_FILE_NAMES.fullmatch(str(value)):
+            what = f"{name} cannot be {shown(value)}: it stands in the name of a file"
+            remedy = "use up to 64 letters, digits, _ . + and -, the first a letter, a digit or _"
+            mistakes.add(UserError(node.at(name), what, remedy))
+    return LibraryLogic(**values)
+
+
+def _read(
+    keys: Mapping[str, Key],
+    node: Node,
+    where: str,
+    answered: Mapping[str, str],
+    ignored: Collection[str],
+    notes: Notes,
+    mistakes: Mistakes,
+) -> dict[str, Any]:
+    """The right values of the keys that mean something here, by attribute; what becomes of Tensile's others is said."""
+    given = node.mapping(where)
+    for name, instead in answered.items():
+        if name in given:
+            notes.say(node.at(name), f"{name} is ignored: {instead}")
+    if foreign := [name for name in given if name in ignored]:
+        notes.say(node.at(foreign[0]), f"keys of {where} that mean nothing here: {', '.join(foreign)}")
+    attributes = {key.name: attribute for attribute, key in keys.items()}
+    values: dict[str, Any] = {}
+    for name in given:
+        if name in answered or name in ignored:
+            continue
+        with mistakes.caught():
+            if name not in attributes:
+                raise unknown_key(node.at(name), shown(name), attributes, where)
+            attribute = attributes[name]
+            values[attribute] = keys[attribute].check(given[name].plain(name), node.at(name))
+    return values

@@ -1,0 +1,1 @@
+"""What `tunesmith heuristics` prints, as text, as JSON objects and as SVG."""

@@ -1,0 +1,1 @@
+"""What `tunesmith portblas` prints, as text and as JSON objects."""

@@ -1,0 +1,1 @@
+"""What `tunesmith random` prints, as text, as JSON objects and as SVG."""

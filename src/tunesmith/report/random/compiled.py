@@ -1,0 +1,120 @@
+"""What a person sees of generators that were compiled for a device that is not there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from tunesmith.session.frame.outputs import CACHE
+from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.random.compile import CompilePlan, ProgramCompilation
+
+from .. import text as _text
+from ..run import Document, head
+from ..table import table, titled
+
+MOST_LINES = 20
+"""Failures that text shows; JSON has them all."""
+
+
+def tables(outcome: RunOutcome[CompilePlan]) -> RenderableType:
+    """A row for each generator, then what was rejected and what failed, with the compiler's words."""
+    numbers = ("compiled", "found", "registers", "spills", "shared", "rejected", "failed")
+    shown = table("generator", *numbers, right=numbers)
+    for generator, programs in by_generator(outcome).items():
+        made = _generator(generator, programs)
+        spilling, most = made["spilling"], made["shared_bytes_most"]
+        shown.add_row(
+            generator,
+            str(made["compiled"]),
+            str(made["found"]),
+            _range(made["registers_least"], made["registers_most"]),
+            f"{spilling}, to {made['spill_bytes_most']} B" if spilling else "-",
+            _text.size(most) if most else "-",
+            str(sum(made["rejected"].values()) or "-"),
+            str(made["failed"] or "-"),
+        )
+    run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.plan.compiler}, finds them"
+    lines = [
+        *(f"rejected: {count} for {reason}, such as {example}" for reason, count, example in _rejections(outcome)),
+        f"compiled in {_text.duration(outcome.seconds)}; the binaries are in {outcome.folder / CACHE}, where {run}",
+        *(f"look at: {sentence}" for sentence in _shortened(outcome.look_at)),
+    ]
+    return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.plan.compiler}", shown), *lines)
+
+
+def document(outcome: RunOutcome[CompilePlan]) -> Document:
+    """For `--json` (docs/json.md)."""
+    return {
+        **head(outcome),
+        "architecture": outcome.target.architecture,
+        "compiler": outcome.plan.compiler,
+        "cache": str(outcome.folder / CACHE),
+        "generators": [_generator(name, programs) for name, programs in by_generator(outcome).items()],
+        "rejections": [
+            {"program": program.name, "reason": program.rejection.reason, "detail": program.rejection.detail}
+            for program in outcome.plan.programs
+            if program.rejection
+        ],
+        "failures": [
+            {"program": program.name, "reason": program.failure.reason, "log": program.failure.detail}
+            for program in outcome.plan.programs
+            if program.failure
+        ],
+    }
+
+
+def by_generator(outcome: RunOutcome[CompilePlan]) -> dict[str, list[ProgramCompilation]]:
+    found: dict[str, list[ProgramCompilation]] = {}
+    for program in outcome.plan.programs:
+        found.setdefault(program.generator, []).append(program)
+    return found
+
+
+def _generator(name: str, programs: Sequence[ProgramCompilation]) -> dict[str, Any]:
+    usable = [program for program in programs if not program.rejection and not program.failure]
+    facts = [fact for program in usable for fact in program.facts]
+    registers = [fact.registers for fact in facts if fact.registers is not None]
+    spills = [_spill_bytes(program) for program in usable]
+    reasons = Counter(program.rejection.reason for program in programs if program.rejection)
+    return {
+        "generator": name,
+        "programs": len(programs),
+        "compiled": sum(not program.found for program in usable),
+        "found": sum(program.found for program in usable),
+        "rejected": dict(reasons),
+        "failed": sum(program.failure is not None for program in programs),
+        "registers_least": min(registers, default=None),
+        "registers_most": max(registers, default=None),
+        "spilling": sum(spill > 0 for spill in spills),
+        "spill_bytes_most": max(spills, default=None),
+        "shared_bytes_most": max((fact.local_bytes for fact in facts if fact.local_bytes is not None), default=None),
+    }
+
+
+def _spill_bytes(program: ProgramCompilation) -> int:
+    """Of its worst entry, a work-item."""
+    return max((fact.spill_bytes or 0 for fact in program.facts), default=0)
+
+
+def _range(least: int | None, most: int | None) -> str:
+    if least is None:
+        return "-"
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _rejections(outcome: RunOutcome[CompilePlan]) -> Iterator[tuple[str, int, str]]:
+    """By reason, the most frequent first: how many, and one of them."""
+    rejected = [(program.name, program.rejection) for program in outcome.plan.programs if program.rejection]
+    first = {why.reason: f"{name}: {why.detail}" for name, why in reversed(rejected)}
+    for reason, count in Counter(why.reason for _, why in rejected).most_common():
+        yield reason, count, first[reason]
+
+
+def _shortened(sentences: Sequence[str]) -> Iterator[str]:
+    yield from sentences[:MOST_LINES]
+    if len(sentences) > MOST_LINES:
+        yield f"{len(sentences) - MOST_LINES} more; --json lists them"

@@ -1,0 +1,50 @@
+"""What is shown of every run, whatever its command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tunesmith.records import printable
+from tunesmith.session.frame.record import RunOutcome
+
+from . import text as _text
+
+Document = dict[str, Any]
+
+
+def head(outcome: RunOutcome[Any]) -> Document:
+    """The keys with which the JSON of every run begins (docs/json.md)."""
+    ledger = outcome.ledger
+    return {
+        "state": outcome.state.value,
+        "device": outcome.target.name,
+        "selector": outcome.target.selector,
+        "seconds": outcome.seconds,
+        "measured": ledger.measured,
+        "reused": ledger.reused,
+        "cost_seconds": asdict(ledger.cost),
+        "failed": dict(outcome.failed),
+        "drift": asdict(outcome.drift) if outcome.drift else None,
+        "health": dict(outcome.health),
+        "written": [str(path) for path in outcome.written],
+        "look_at": list(outcome.look_at),
+    }
+
+
+def fields(record: object, *names: str) -> Document:
+    """Some of a record's fields, by the names that they have in JSON too."""
+    return {name: getattr(record, name) for name in names}
+
+
+def closing(outcome: RunOutcome[Any], written: Iterable[Path] = ()) -> list[str]:
+    """The lines with which the text of every run ends: what it measured and cost, what it wrote, what to look at."""
+    ledger = outcome.ledger
+    return [
+        f"{ledger.measured} measured, {ledger.reused} found in the store, in {_text.duration(outcome.seconds)} "
+        f"({_text.cost(ledger.cost)})",
+        *(f"wrote {printable(str(path))}" for path in written),
+        *(f"look at: {sentence}" for sentence in outcome.look_at),
+    ]

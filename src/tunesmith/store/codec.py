@@ -1,0 +1,156 @@
+"""Measurements, solutions and targets as columns and JSON texts, and back. Nothing is pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, fields
+from typing import Any
+
+from tunesmith.records import (
+    CompiledFacts,
+    Configuration,
+    Cost,
+    Estimate,
+    Measurement,
+    Outcome,
+    Problem,
+    ProblemType,
+    Solution,
+    Target,
+)
+
+from . import typed as _typed
+from .entry import AGAIN, StoreEntry
+from .schema import COSTS
+
+_ESTIMATE = tuple(field.name for field in fields(Estimate))
+"""Columns of their own, named like the record's fields."""
+
+LONGEST_SECONDS = 1e11
+"""Of one measurement: three thousand years. Sums of what is below stay finite."""
+
+
+def pack(samples: Sequence[float]) -> bytes:
+    """Seconds as consecutive little-endian IEEE 754 binary64, eight bytes a sample, in the order taken."""
+    return struct.pack(f"<{len(samples)}d", *samples)
+
+
+def unpack(blob: bytes) -> tuple[float, ...]:
+    """The inverse of `pack`; raises struct.error when the length is no multiple of eight."""
+    return struct.unpack(f"<{len(blob) // 8}d", blob)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def storable(text: str) -> str:
+    """`text` with lone surrogates escaped: a compiler's log need not be Unicode, and must not cost the measurement."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def solution_to_json(solution: Solution) -> str:
+    parts = {
+        "type": solution.type.to_json(),
+        "kernel": solution.kernel,
+        "configuration": solution.configuration.to_json(),
+    }
+    return json.dumps(parts, sort_keys=True)
+
+
+def solution_from_json(text: str) -> Solution:
+    raw = _typed.document(text)
+    kind = _typed.sound_type(ProblemType.from_json(raw["type"]))
+    return Solution(kind, _typed.text(raw, "kernel"), Configuration.from_json(raw["configuration"]))
+
+
+def target_to_json(target: Target) -> str:
+    return json.dumps(asdict(target), sort_keys=True)
+
+
+def target_from_json(text: str) -> Target:
+    return _typed.typed(Target, _typed.document(text))
+
+
+def documents_of(entry: StoreEntry) -> dict[str, str]:
+    """The three documents that an entry's row refers to, by column."""
+    return {
+        "solution": solution_to_json(entry.solution),
+        "problem": entry.problem.to_json(),
+        "target": target_to_json(entry.target),
+    }
+
+
+def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of one measurement; `documents` gives the digest of each document by column."""
+    measurement, estimate = entry.measurement, entry.measurement.estimate
+    return {
+        "key": entry.key,
+        "round": entry.round,
+        "identity": entry.identity,
+        "problem_type": entry.problem.type.name,
+        **documents,
+        "toolchain": storable(entry.toolchain),
+        "outcome": measurement.outcome.value,
+        "reason": storable(measurement.reason),
+        "detail": storable(measurement.detail),
+        **(asdict(estimate) if estimate else dict.fromkeys(_ESTIMATE)),
+        "samples": pack(measurement.samples),
+        "raced": int(measurement.raced),
+        "facts": json.dumps([asdict(facts) for facts in measurement.facts]),
+        **dict(zip(COSTS, astuple(measurement.cost), strict=True)),
+        "started": measurement.started,
+    }
+
+
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
+    """The inverse of `row_of` for the measurement's own columns."""
+    samples = unpack(row["samples"])
+    if any(sample < 0 for sample in samples):
+        raise ValueError("a sample is below zero seconds")
+    return Measurement(
+        outcome=Outcome(row["outcome"]),
+        reason=_typed.text(row, "reason"),
+        detail=_typed.text(row, "detail"),
+        samples=samples,
+        estimate=_estimate_of(row),
+        raced=bool(_typed.number(row, "raced")),
+        facts=tuple(_typed.typed(CompiledFacts, facts) for facts in json.loads(row["facts"])),
+        cost=Cost(*(check_spent(name, _typed.number(row, name)) for name in COSTS)),
+        started=_typed.number(row, "started"),
+    )
+
+
+def check_spent(column: str, seconds: object) -> float:
+    """Seconds that a measurement took. Raises ValueError for what no clock shows."""
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds <= LONGEST_SECONDS:
+        raise ValueError(f"{column} is {seconds!r}")
+    return float(seconds)
+
+
+def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
+    """SQLite keeps a NaN as NULL, so it is the count that says whether there is an estimate."""
+    if row["count"] is None:
+        return None
+    made = _typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
+    if made.count < 0 or min(made.seconds, made.low, made.high) < 0:
+        raise ValueError(f"a time is {made.seconds} s, from {made.low} to {made.high}, of {made.count} samples")
+    return made
+
+
+def entry_of(row: Mapping[str, Any]) -> StoreEntry:
+    """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
+    return StoreEntry(
+        key=_typed.text(row, "key"),
+        round=_typed.text(row, "round").rstrip(AGAIN),
+        identity=_typed.text(row, "identity"),
+        solution=solution_from_json(row["solution"]),
+        problem=_typed.sound_problem(Problem.from_json(row["problem"])),
+        target=target_from_json(row["target"]),
+        toolchain=_typed.text(row, "toolchain"),
+        measurement=measurement_of(row),
+    )
