@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matmul_overhead import Call, Launches, compared, torch_with_gpu, untuned
 from rich.console import Console
 from rich.table import Table
 
+from matmul_overhead import Call, Launches, compared, torch_with_gpu, untuned
 from tunesmith.library import Library
 
 CALLS = {"CPU": 5, "GPU": 50}

@@ -19,8 +19,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from raced_matrix import RacePlan, measured
 
+from raced_matrix import RacePlan, measured
 from tunesmith.bench import Policy
 from tunesmith.kernels import KERNELS
 from tunesmith.models.intensity.judge import SelectionScore, TimeMatrix, scored

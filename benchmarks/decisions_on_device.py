@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench_quality import TYPE, candidates
-
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.devices import choose as choose_device
 from tunesmith.protocol import Contest, Objective, TimeTable, choose

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gemm_ratios import VENDOR_KERNEL
 from incremental_vs_exhaustive import everything
-
 from tunesmith.bench import Bench
 from tunesmith.logic import Document, Logic, Named, SizeRow, logic_files
 from tunesmith.problems import OPERATIONS

@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 
-from bench_quality import job
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bench_quality import job
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.verification.poison import POISONS
 from tunesmith.devices import APIS, choose

@@ -11,8 +11,8 @@ from itertools import cycle
 from typing import Any, Protocol
 
 import torch
-from gemm_ratios import Samples
 
+from gemm_ratios import Samples
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Problem, ProblemType, UserError

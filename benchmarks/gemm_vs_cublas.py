@@ -29,14 +29,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
+from rich.progress import track
+
 from gemm_own import explore, own_logics, store_of
 from gemm_ratios import AGAIN, EXHAUSTIVE, OURS, OWN, VENDOR, Row, csv_text, document, shown, svg
 from gemm_sides import Clock, GpuClock, HostClock, Precision, alternate, ceilings, difference, operand_sets
 from gemm_sides import ours as our_call
 from gemm_sides import vendor as vendor_call
-from rich.console import Console
-from rich.progress import track
-
 from tunesmith.devices import LaunchError
 from tunesmith.library import Launched, Library, load
 from tunesmith.logic import Choice, Logic

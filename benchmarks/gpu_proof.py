@@ -62,7 +62,7 @@ def devices(out: Path) -> None:
 
 def tests(out: Path) -> None:
     """The tests marked `gpu`: memory, launches, events, both families between guard bands, a poisoned context."""
-    files = [str(path) for name in ("cuda", "triton") for path in sorted((ROOT / "tests").glob(f"test_{name}_*.py"))]
+    files = [str(path) for name in ("cuda", "triton") for path in sorted((ROOT / "tests").rglob(f"test_{name}_*.py"))]
     run = [sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-rs", "-p", "no:cacheprovider", *files]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
     console.print(done.stdout[-6000:], markup=False)

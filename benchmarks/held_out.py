@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from gemm_own import store_of
 from gemm_ratios import VENDOR_KERNEL
-from rich.console import Console
 from sizes_left_out import Times, left_out, times_of
-
 from tunesmith.logic import Document, Logic, logic_files
 from tunesmith.logic import neighbours as _neighbours
 from tunesmith.records import UserError

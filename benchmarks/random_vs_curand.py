@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from random_ratios import Fill, Row, Theirs, csv_text, shown, sums
 from rich.console import Console
 
+from random_ratios import Fill, Row, Theirs, csv_text, shown, sums
 from tunesmith.devices import choose
 from tunesmith.logic.random.table import FILE_NAME
 from tunesmith.problems.random import GENERATORS

@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from gemm_own import store_of
 from rich.console import Console
 from rich.table import Table
 
+from gemm_own import store_of
 from tunesmith.logic import Document, Logic, logic_files
 from tunesmith.records import Outcome, Solution, UserError
 from tunesmith.store import Store

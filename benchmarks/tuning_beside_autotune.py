@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from tuning_time import Tuning, final_problems
 
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
@@ -36,6 +35,7 @@ from tunesmith.report.table import table, titled
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.tuning_file import tune
 from tunesmith.store import FILE_NAME, Store
+from tuning_time import Tuning, final_problems
 
 AUTOTUNE = Path(__file__).parent / "triton_autotune.py"
 LIST_NAME = "problems.csv"

@@ -15,7 +15,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from golden_cells import CELLS
 from golden_files import CELLS_FILE, COMMANDS_FOLDER, EARLIER, FILES, STEP_ENDS, dump_store, left, pack, record

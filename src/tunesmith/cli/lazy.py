@@ -1,7 +1,7 @@
 """Commands that are imported when they are called, and described in a help page without being imported.
 
-A command is a module, of this package or of its group's folder, with a function of the command's name. The first sentence
-of a page is the function's docstring, which is read from the source.
+A command is a module, of this package or of its group's folder, with a function of the command's name. The first
+sentence of a page is the function's docstring, which is read from the source.
 """
 
 from __future__ import annotations

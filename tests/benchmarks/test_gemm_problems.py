@@ -1,0 +1,78 @@
+"""The lists of GEMMs that figures are measured on: made by one rule, whole, and apart from one another."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "benchmarks" / "recorded"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import gemm_problems as benchmark  # noqa: E402
+
+
+def printed(monkeypatch, capsys, *words: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["gemm_problems.py", *words])
+    benchmark.main()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"), [("gemm_bf16", ("first",)), ("gemm_bf16_second", ("second", "--count", "80"))]
+)
+def test_a_recorded_list_is_what_the_rule_makes(monkeypatch, capsys, folder, words):
+    assert (RECORDED / folder / "list.csv").read_text() == printed(monkeypatch, capsys, *words)
+
+
+@pytest.mark.parametrize("name", benchmark.LISTS)
+def test_a_list_has_every_family_and_no_product_twice(name):
+    made = benchmark.products(name)
+    assert {family: sum(one.family == family for one in made) for family in benchmark.COUNTS} == benchmark.COUNTS
+    assert len({one[1:] for one in made}) == len(made) == 230
+
+
+def test_the_lists_have_no_product_and_no_model_in_common():
+    first, second = (benchmark.products(name) for name in ("first", "second"))
+    assert not {one[1:] for one in first} & {one[1:] for one in second}
+    one, other = (benchmark.LISTS[name] for name in ("first", "second"))
+    assert one.seed != other.seed
+    assert not set(one.models.values()) & set(other.models.values())
+
+
+def test_a_part_has_the_first_of_each_family():
+    every, part = benchmark.products("second"), benchmark.products("second", 80)
+    assert 76 <= len(part) <= 84
+    assert set(part) < set(every)
+    for family in benchmark.COUNTS:
+        mine = [one for one in part if one.family == family]
+        assert mine == [one for one in every if one.family == family][: len(mine)] != []
+
+
+def test_one_wave_is_a_few_tiles_more_than_run_at_once():
+    for one in benchmark.products("first"):
+        if one.family == "one wave":
+            tiles = {one.m * one.n // (128 * width) for width in (128, 256) if one.n % width == 0}
+            assert any(132 < count <= 144 for count in tiles), one
+
+
+def test_a_model_has_the_products_of_its_layers():
+    grouped = benchmark.Model(4096, 14336, 32, 8, 128)
+    assert grouped.layers == ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336))
+    plain = benchmark.Model(1600, 6400, 25, 25, 64, gated=False)
+    assert plain.layers == ((4800, 1600), (1600, 1600), (6400, 1600), (1600, 6400))
+
+
+@pytest.mark.parametrize("count", ["6", "231"])
+def test_a_count_that_no_list_has_is_a_mistake(monkeypatch, capsys, count):
+    with pytest.raises(SystemExit):
+        printed(monkeypatch, capsys, "first", "--count", count)
+    assert f"--count is {count}; a list has 7 families and 230 products" in capsys.readouterr().err
+
+
+def test_the_file_is_read_back_as_the_list():
+    rows = list(csv.DictReader(io.StringIO((RECORDED / "gemm_bf16" / "list.csv").read_text())))
+    assert tuple(rows[0]) == benchmark.Product._fields

@@ -1,0 +1,87 @@
+"""`benchmarks/held_out.py`: how many neighbours speak is fitted on one run and scored on another."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+import held_out as benchmark
+from tunesmith.kernels import KERNELS
+from tunesmith.logic import Document, Named, Origin, SizeRow
+from tunesmith.logic import neighbours as _neighbours
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Estimate, Solution, UserError
+from tuning_runs import FAKE, fake_file, tune_json
+
+KIND = gemm_type()
+ORIGIN = Origin("OpenCL", "a device", "CPU", "x86-64", "1", "x", "0", "today")
+SMALL, LARGE, VENDOR = (
+    Solution(KIND, kernel, KERNELS[kernel].space(KIND).defaults | Configuration(values))
+    for kernel, values in (("TiledGemm", {"DepthU": 8}), ("TiledGemm", {"DepthU": 16}), ("VendorBlas", {}))
+)
+WINNERS = {(16,) * 3: 0, (32,) * 3: 0, (64,) * 3: 0, (512,) * 3: 1, (1024,) * 3: 1, (2048,) * 3: 1}
+
+
+def document() -> Document:
+    rows = tuple(
+        SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((1 - winner, 2e-3),))
+        for size, winner in WINNERS.items()
+    )
+    return Document(ORIGIN, KIND, (Named("small", SMALL), Named("large", LARGE)), rows, 0)
+
+
+def times(sizes, ours=(1.0, 2.0), vendor=None):
+    """Small below 256, large above."""
+    found = {}
+    for size in sizes:
+        small = size[0] < 256
+        found[size, ()] = {SMALL: ours[not small], LARGE: ours[small]} | ({VENDOR: vendor} if vendor else {})
+    return found
+
+
+INSIDE = times(WINNERS)
+
+
+def test_efficiency_is_beside_the_best_that_the_other_run_found_and_known_sizes_do_not_count():
+    there = times([(24,) * 3, (1500,) * 3, (32,) * 3], vendor=0.5)
+    found = benchmark.scored([(document(), INSIDE)], [there], 1)
+    assert (found.fitted, found.sizes, found.vendors) == (1.0, 2, 2)
+    assert found.scored == found.worst == pytest.approx(0.5), "the vendor's is the best of what was measured"
+    assert found.over_vendor == pytest.approx(0.5)
+
+
+def test_the_number_of_sizes_that_are_asked_changes_what_is_chosen():
+    """At the nearest size the large one is a little faster, at the next ones far slower."""
+    close = SizeRow((80,) * 3, (), 1, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((0, 1.01e-3),))
+    slower = (replace(row, others=((1, 1.0),)) if row.solution == 0 else row for row in document().rows)
+    logic = replace(document(), rows=(close, *slower))
+    there = times([(100,) * 3])
+    one, many = (benchmark.scored([(logic, INSIDE)], [there], count).scored for count in (1, 6))
+    assert (one, many) == (pytest.approx(0.5), pytest.approx(1.0))
+    assert _neighbours.SPEAK == 4, "as it was"
+
+
+def test_runs_without_a_size_in_common_words_are_refused():
+    with pytest.raises(UserError, match="no size of it is one that FIRST chooses for"):
+        benchmark.scored([(document(), INSIDE)], [{}], 4)
+
+
+def test_two_runs_are_read_and_scored(tmp_path, monkeypatch, capsys):
+    sizes = "            - Exact: [32, 32, 32]\n            - Exact: [128, 64, 32]\n"
+    assert sizes in FAKE
+    folders = []
+    for name, exact in {"first": (32, 64, 128, 48), "second": (40, 96)}.items():
+        text = FAKE.replace(sizes, "".join(f"            - Exact: [{n}, {n}, {n}]\n" for n in exact))
+        folders.append(tmp_path / name)
+        tune_json(fake_file(tmp_path, text, f"{name}.yaml"), folders[-1])
+    written = tmp_path / "result.json"
+    monkeypatch.setattr(sys, "argv", ["held_out.py", *map(str, folders), "--json", str(written)])
+    assert benchmark.main() == 0
+    result = json.loads(written.read_text())
+    assert [one["asked"] for one in result["rows"]] == list(benchmark.ASKED)
+    assert {one["sizes"] for one in result["rows"]} == {2}
+    assert all(0 < one["worst"] <= one["scored"] <= 1 for one in result["rows"])
+    assert "fitted" in capsys.readouterr().out

@@ -1,0 +1,374 @@
+"""Every kind of file that tunesmith reads, with a part removed or changed, cut short or scribbled over.
+
+Whatever stands in it, the command that reads it does its work or says what is wrong where, within seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import random
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+import yaml
+
+import tunesmith
+from described import EXAMPLES, STENCIL, TARGET, document_of, type_of
+from library_fakes import TYPES, logic, normal
+from random_benchmarks import benchmark
+from random_stores import random_store
+from stream_k_fakes import calibration
+from tunesmith.cli.app import app
+from tunesmith.formats.portblas.named_sets import SHIPPED
+from tunesmith.kernels.custom import CustomKernel
+from tunesmith.logic import dump
+from tunesmith.logic.random.table import read_table
+from tunesmith.models.stream_k.file import dump as dump_calibration
+from tunesmith.models.stream_k.predict import Room
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Problem, UserError
+from tunesmith.session.tuning_file.file import read as read_tuning
+from tuning_runs import FAKE
+
+SECONDS = 5.0
+"""Of the processor's time, so that a busy machine changes nothing."""
+
+QUICK, THOROUGH = 20, 1000
+"""Mutations of each kind of file in the normal suite and in a thorough run."""
+
+nested: Any = 1
+for _ in range(50):
+    nested = [nested]
+
+VALUES: tuple[Any, ...] = (
+    None, True, False, -1, 0, 1, 2, 7, 1.5, -0.5, math.nan, math.inf, -math.inf, 1e-320, 1e308, 65536, 2**31, 2**63,
+    10**30, 10**400, "", " ", "x", "1", "-1", "1e400", "a/b", "../x", "/dev/zero", "é" * 300, "\x00", "\x1b[31m", "{}",
+    [], {}, [[]], [None], [1], [0, 0, 0], [1, 1, 1], ["x", "x"], [True], {"x": 1}, {"": None}, [1] * 500, nested,
+)  # fmt: skip
+
+
+def run(*arguments: object) -> None:
+    """A command of the command line; its exit code does not matter."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(typer.Exit, SystemExit),
+    ):
+        app([str(argument) for argument in arguments], standalone_mode=False)
+
+
+# --- what is read, and by whom ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: a good one's name and text, what reads it, and how its tree is written, where it has one."""
+
+    name: str
+    text: str
+    use: Callable[[Path], object]
+    parse: Callable[[str], Any] | None = None
+    write: Callable[[Any], str] | None = None
+
+
+def as_yaml(tree: Any) -> str:
+    return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True))
+
+
+def as_csv(rows: Any) -> str:
+    text = io.StringIO(newline="")
+    cells = ((row if isinstance(row, list) else [row]) for row in rows) if isinstance(rows, list) else [[rows]]
+    csv.writer(text).writerows([str(cell) for cell in row] for row in cells)
+    return text.getvalue()
+
+
+def read_csv(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text)))
+
+
+def used_logic(path: Path) -> None:
+    run("select", path, "--size", 64, 64, 64)
+    run("select", path, "--size", 100, 7, 1, 3, "--json")
+    with tunesmith.load(path) as library:
+        library.says(33, 64, 65)
+        library.matmul(normal(64, 64), normal(64, 64))
+
+
+def shown_table(path: Path) -> None:
+    folder = path.parent / "run"
+    random_store(folder)
+    (folder / "tables" / "a").mkdir(parents=True, exist_ok=True)
+    shutil.move(path, folder / "tables" / "a" / "01_Final.csv")
+    run("show", folder)
+    run("show", folder, "--json")
+
+
+def selected(path: Path) -> None:
+    for objective in ("geomean", "worst", "compat"):
+        out = path.parent / objective
+        run("random", "select", path, "--objective", objective, "--out-dir", out, "--plot-out", out / "p.svg")
+        run("random", "select", path, "--objective", objective, "--no-regressions", "--json")
+
+
+def benchmarked(folder: Path) -> Path:
+    path = folder / "gfx90a.json"
+    path.write_text(GOOGLE)
+    return path
+
+
+def used_description(path: Path) -> None:
+    for file in EXAMPLES.glob("custom_stencil.*"):
+        if file.name != path.name:
+            shutil.copy(file, path.parent)
+    kind, family, operation = type_of(path), CustomKernel(), OPERATIONS["Custom"]
+    problem = Problem(kind, (33, 20)[: len(kind.indices)] + (1,) * (len(kind.indices) - 2))
+    operation.flops(problem)
+    operation.bytes(problem)
+    operation.small(problem)
+    operation.extents(kind)
+    config = family.space(kind).defaults
+    if not config or list(family.rejections(config, kind, TARGET)) + list(
+        family.rejections_for(config, problem, TARGET)
+    ):
+        return
+    family.modules(config, kind)
+    family.plan(config, problem, TARGET)
+    operation.reference(problem, operation.inputs(problem, np.random.default_rng(0)))
+
+
+def listed(path: Path) -> None:
+    tuning = path.parent / "tuning.yaml"
+    sizes = "{File: list.csv}"
+    tuning.write_text(FAKE.replace("            - Exact: [32, 32, 32]\n", f"            - {sizes}\n"))
+    run("plan", tuning, "--device", "fake:GPU:8", "--no-calibrate", "--max-size", 64)
+
+
+def explained(path: Path) -> None:
+    run("stream-k", "explain", "--size", 512, 480, 1, 2048, "--tile", "128x128x64", "--calibration", path)
+    run("stream-k", "explain", "--size", 512, 480, 1, 2048, "--tile", "128x128x64", "--calibration", path, "--json")
+
+
+def generated(path: Path) -> None:
+    for mode in ("ours", "compat"):
+        run("portblas", "generate", path, path.parent / "out.def", "--mode", mode)
+    run("portblas", "configs", "--folder", path.parent)
+
+
+RANDOM_TUNING = """
+GlobalParameters: {Noise: 0.02, SamplingSeconds: 0.5}
+BenchmarkProblems:
+  - - OperationType: Random
+      Generator: xorwow
+      Distribution: normal
+      ValueType: float
+      Seed: 3
+      StdDev: 2.0
+    - ForkParameters:
+        - BlockSize: [64, 256]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [4096]
+"""
+
+SHAPES = [(b, g) for b in (128, 256) for g in (512, 1024)]
+GOOGLE = json.dumps(
+    {
+        "context": {"bytes": "536870912", "hdp_gcn_arch_name": "gfx90a:sramecc+"},
+        "benchmarks": [
+            benchmark(f"{generator}_{pair}_t{b}_b{g}", b + g / 7, bytes_per_second_low=1e9, bytes_per_second_high=1e15)
+            for generator in ("xorwow", "philox4_32_10")
+            for pair in ("uniform_float", "normal_double")
+            for b, g in SHAPES
+        ],
+    }
+)
+PRIMBENCH = json.dumps(
+    {
+        "context": {"general": {"gpu": {"arch": "gfx942"}}, "settings": {"batch_window_size": 5}},
+        "specializations": [
+            {
+                "name": "s",
+                "meta": {
+                    "engine": "xorwow",
+                    "distribution": "normal",
+                    "type": "double",
+                    "cfg": {"threads": b, "blocks": g},
+                },
+                "bytes_per_second": 1e11 + b * g,
+                "noise_percent": 1.5,
+                "items": 1000,
+                "bytes_per_item": 8,
+            }
+            for b, g in SHAPES
+            for cfg in [{"threads": b, "blocks": g}]
+        ],
+    }
+)
+DEFAULTS = {"xorwow": {"block_size": 256, "grid_size": 512}, "own": {"block_size": 1, "grid_size": 1}}
+WEIGHTS = {"uniform/float": 3, "xorwow/normal/double": 0.5}
+WEIGHED = "distribution,type,weight,generator\nuniform,float,3,\nnormal,double,0.5,xorwow\n"
+TABLE = {
+    "tunesmith-random": 1,
+    "architectures": {"sm_90": {"xorwow": {"shape": [256, 1024], "pairs": {"normal/float": [512, 2048]}}}},
+}
+FINAL = "M,N,K,LDD,TotalFlops,a,b\n64,64,64,,524288,12.5,\n96,64,32,128,393216,3,4e2\n"
+LIST = "family,weight,m,n,k,batch,trans_a,trans_b\na,1,64,64,64,1,T,N\nb,2.5,32,48,16,1,T,N\n"
+
+
+def weighed(path: Path) -> None:
+    run("random", "select", benchmarked(path.parent), "--objective", "weighted", "--weights", path)
+
+
+def planned(path: Path) -> None:
+    run("plan", path, "--device", "fake:GPU:8", "--no-calibrate", "--max-size", 64)
+    run("plan", path, "--device", "fake:GPU:8", "--no-calibrate", "--max-size", 64, "--json")
+
+
+TREE = {"parse": json.loads, "write": json.dumps}
+LINES = {"parse": yaml.safe_load, "write": as_yaml}
+CELLS = {"parse": read_csv, "write": as_csv}
+KINDS = {
+    "tuning": Kind("tuning.yaml", FAKE, planned, **LINES),
+    "tuning of random numbers": Kind("tuning.yaml", RANDOM_TUNING, lambda path: read_tuning(path, 64, None), **LINES),
+    "logic": Kind("logic.yaml", dump(logic(TYPES[1]).document), used_logic, **LINES),
+    "logic of a kernel of one's own": Kind(
+        "logic.yaml",
+        dump(document_of(type_of(EXAMPLES / STENCIL))),
+        lambda path: run("select", path, "--size", 64, 64),
+        **LINES,
+    ),
+    "google": Kind("gfx90a.json", GOOGLE, selected, **TREE),
+    "primbench": Kind("prim.json", PRIMBENCH, selected, **TREE),
+    "defaults": Kind(
+        "config_defaults.json",
+        json.dumps(DEFAULTS),
+        lambda path: run("random", "select", benchmarked(path.parent), "--default-config", path.parent),
+        **TREE,
+    ),
+    "weights": Kind("weights.json", json.dumps(WEIGHTS), weighed, **TREE),
+    "weights as CSV": Kind("weights.csv", WEIGHED, weighed, **CELLS),
+    "table": Kind("tunesmith_random.json", json.dumps(TABLE), read_table, **TREE),
+    "calibration": Kind("calibration.yaml", dump_calibration([calibration(Room(132, 2))]), explained, **LINES),
+    "portblas": Kind("own.json", (SHIPPED / "default.json").read_text(), generated, **TREE),
+    "description": Kind(STENCIL, (EXAMPLES / STENCIL).read_text(), used_description, **LINES),
+    "list": Kind("list.csv", LIST, listed, **CELLS),
+    "final table": Kind("final.csv", FINAL, shown_table, **CELLS),
+}
+
+
+# --- what is done to it ----------------------------------------------------------------------------------------------
+
+
+def places(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value of a tree."""
+    if way:
+        yield way
+    if isinstance(tree, (dict, list)):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            yield from places(tree[key], (*way, key))
+
+
+def changed(tree: Any, chance: random.Random) -> Any:
+    """The tree with one value removed, doubled, renamed or replaced."""
+    made = deepcopy(tree)
+    *way, last = chance.choice(list(places(made)))
+    inside = made
+    for step in way:
+        inside = inside[step]
+    match chance.randrange(8):
+        case 0:
+            del inside[last]
+        case 1 if isinstance(inside, list):
+            inside.append(deepcopy(inside[last]))
+        case 1:
+            inside[f"{last}x"] = inside.pop(last)
+        case 2 if isinstance(inside[last], (int, float)) and not isinstance(inside[last], bool):
+            inside[last] = chance.choice((-inside[last], inside[last] * 1e300, str(inside[last]), [inside[last]]))
+        case _:
+            inside[last] = deepcopy(chance.choice(VALUES))
+    return made
+
+
+def scribbled(text: bytes, chance: random.Random) -> bytes:
+    """The text cut short, or with other bytes somewhere."""
+    start = chance.randrange(len(text) + 1)
+    junk = (b"", bytes(chance.randrange(256) for _ in range(9)), b"\x00" * 50, b"[" * 5000, b"{" * 5000, b"- " * 3000)
+    more = (b"\n", b"\t", b'"', b"'", b"&a *a ", b"1" * 5000, b"0x" + b"f" * 5000, b"-", b"\xef\xbb\xbf", b": ", b",")
+    match chance.randrange(4):
+        case 0:
+            return text[:start]
+        case 1:
+            return text[:start] + chance.choice(junk + more)
+        case _:
+            return text[:start] + chance.choice(junk + more) + text[start + chance.randrange(12) :]
+
+
+def mutated(kind: Kind, chance: random.Random) -> bytes:
+    if kind.parse is None or kind.write is None or chance.randrange(4) == 0:
+        return scribbled(kind.text.encode(), chance)
+    tree = kind.parse(kind.text)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        if list(places(tree)):
+            tree = changed(tree, chance)
+    try:
+        return kind.write(tree).encode("utf-8", "surrogatepass")
+    except ValueError:  # a number of more digits than Python prints
+        return b""
+
+
+def survives(use: Callable[[Path], object], path: Path, what: str) -> None:
+    """Done, or an error that says all three things; anything else fails with `what`, so that it can be made again."""
+    began = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            use(path)
+    except UserError as error:
+        if not all((error.place, error.what, error.remedy)):
+            pytest.fail(f"{what}: says too little: {error}")
+    except Exception as error:
+        raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
+    assert time.process_time() - began < SECONDS, what
+
+
+def fuzz(name: str, folder: Path, seeds: range) -> None:
+    kind = KINDS[name]
+    for seed in seeds:
+        own = folder / str(seed)
+        own.mkdir()
+        (own / kind.name).write_bytes(mutated(kind, random.Random(f"{name} {seed}")))
+        survives(kind.use, own / kind.name, f"{name}, seed {seed}")
+        shutil.rmtree(own)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_good_file_is_used(name: str, tmp_path: Path) -> None:
+    """Or else what follows would test nothing."""
+    kind = KINDS[name]
+    (tmp_path / kind.name).write_text(kind.text)
+    kind.use(tmp_path / kind.name)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_changed_file_is_used_or_refused(name: str, tmp_path: Path) -> None:
+    fuzz(name, tmp_path, range(QUICK))
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_thousand_changed_files_are_used_or_refused(name: str, tmp_path: Path) -> None:
+    fuzz(name, tmp_path, range(QUICK, THOROUGH))

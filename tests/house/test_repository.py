@@ -1,0 +1,127 @@
+"""What holds for the project's files: size, names, pages made from code, and import rules for every room."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tunesmith.kernels import KERNELS, tuning_space
+from tunesmith.problems.gemm import gemm_type
+from tuning_file_page import reference
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "tunesmith"
+MOST_LINES = 400
+
+
+def sources() -> list[Path]:
+    """Every file of ours: what git knows, or would if it were added; else all but what is made."""
+    asked = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    if shutil.which("git"):
+        listed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+        if listed.returncode == 0:
+            return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
+    folders = ("src", "tests", "docs", "examples", "benchmarks", "scripts")
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    return [path for path in files if "__pycache__" not in path.parts]
+
+
+def rooms() -> set[str]:
+    return {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+
+
+def test_every_python_file_has_fewer_than_400_lines() -> None:
+    """One idea a file; a long one has several."""
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in sources()
+        if path.suffix == ".py"
+    }
+    assert {name: length for name, length in lengths.items() if length >= MOST_LINES} == {}
+
+
+def test_names_are_plain() -> None:
+    """Lower case, without spaces, so that every system and shell can hold them; capitals only for the usual few."""
+    usual = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "NOTICE", "CMakeLists.txt", "METADATA"}
+    odd = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if path.name not in usual and not re.fullmatch(r"[a-z0-9_.\-]+", path.name)
+    ]
+    assert odd == []
+
+
+def test_nothing_that_is_made_is_kept() -> None:
+    made = {".pyc", ".so", ".o", ".sqlite", ".whl", ".log", ".tmp", ".orig", ".rej", ".ptx", ".cubin"}
+    assert [path for path in sources() if path.suffix in made] == []
+
+
+def test_the_tuning_file_reference_is_made_from_the_code() -> None:
+    page = (ROOT / "docs" / "tuning-file.md").read_text(encoding="utf-8")
+    assert page.startswith(reference(tuning_space(gemm_type()))), "run scripts/generate_docs"
+
+
+@pytest.fixture(scope="module")
+def contracts() -> list[dict[str, object]]:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    assert configured["root_package"] == "tunesmith"
+    return [contract for contract in configured["contracts"] if contract["name"].count(" imports only ")]
+
+
+def test_every_room_has_its_import_rule_and_every_rule_knows_every_room(contracts: list[dict[str, object]]) -> None:
+    """Each room but the command line, which may import everything, has one contract that names all that it may not."""
+    modules = {f"tunesmith.{room}" for room in rooms()}
+    ruled = {}
+    for contract in contracts:
+        (source,) = contract["source_modules"]  # type: ignore[misc]  # one room each
+        allowed = str(contract["name"]).partition(" imports only ")[2].replace("nothing of ours", "").split(", ")
+        ruled[source] = {f"tunesmith.{name}" for name in allowed if name} | {source}
+        assert set(contract["forbidden_modules"]) == modules - ruled[source], contract["name"]  # type: ignore[call-overload]
+    assert set(ruled) == modules - {"tunesmith.cli"}
+
+
+def test_the_architecture_names_every_room_and_no_other() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
+    assert named == rooms()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_a_printed_choice_has_all_parameters_of_its_family(page: str) -> None:
+    """A family that gets a parameter makes what `select` printed before look incomplete."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    printed = re.findall(r"^kernel    (\w+): ((?:\w+=\S+\s+)+)", text, flags=re.MULTILINE)
+    assert len(printed) == 2
+    for family, values in printed:
+        names = [parameter.name for parameter in KERNELS[family].space(gemm_type())]
+        assert re.findall(r"(\w+)=", values) == names
+
+
+MODULES = {"pyyaml": "yaml", "ml-dtypes": "ml_dtypes"}
+"""How packages are imported whose module has another name."""
+
+
+def test_every_required_package_is_imported() -> None:
+    """What nothing imports is not asked of a user."""
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = [re.match(r"[\w.-]+", requirement)[0] for requirement in required]  # type: ignore[index]  # a name leads
+    code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, flags=re.MULTILINE))
+    assert [name for name in names if MODULES.get(name, name) not in imported] == []
+
+
+def test_a_class_name_stands_once_in_the_package() -> None:
+    """Imports then read without `as`, and a search for a name finds one thing."""
+    names = [
+        node.name
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -1,0 +1,166 @@
+"""After `os.fork()` a child's calls work, or raise at once what is wrong: a driver's threads stay in the parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from test_library_opencl import target, write  # noqa: F401  # a fixture
+
+from cuda_runner import cuda_device
+from tunesmith.devices.cuda import driver as _cuda_driver
+from tunesmith.library.launch._locks import call_lock
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Target, UserError
+from tunesmith.toolchains.forked import Driver
+
+SECONDS = 60
+"""Far more than a call takes; a child that hangs is killed then."""
+
+SCRIPT = """
+import os, sys, gc
+import numpy as np
+import tunesmith
+import tunesmith.random
+from tunesmith.records import UserError
+
+a = np.eye(16, dtype=np.float32)
+def matmul(): return (library.matmul(a, a) == a).all()
+def fresh():
+    with tunesmith.load(sys.argv[1]) as another:
+        return (another.matmul(a, a) == a).all()
+def fill(): return (generator.uniform(np.zeros(100, np.float32)) > 0).any()
+def select(): return library.select(16, 16, 16).name != ""
+def close():
+    library.close()
+    return True
+def refused(call):
+    try:
+        call()
+    except UserError as error:
+        return "fork" in str(error)
+
+library = tunesmith.load(sys.argv[1])
+generator = tunesmith.random.Generator("philox4_32_10", device="OpenCL")
+{before}
+child = os.fork()
+if not child:
+    assert {inside}
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert matmul() and fill()
+"""
+
+USED = "assert matmul() and fill()"
+
+
+def run(folder: Path, target: Target, before: str, inside: str) -> None:  # noqa: F811
+    write(gemm_type("s", transpose_a=False, transpose_b=False), target, folder)
+    script = SCRIPT.format(before=before, inside=inside)
+    # A session of its own, so that the child goes too when it hangs.
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(folder)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            pytest.fail("the child hangs")
+    assert (process.returncode, said) == (0, "")
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(
+    "inside", ["refused(matmul)", "refused(fill)", "refused(fresh)", "select()", "refused(matmul) and close()"]
+)
+def test_a_child_of_who_used_the_device_is_told(inside: str, target: Target, tmp_path: Path) -> None:  # noqa: F811
+    run(tmp_path, target, USED, inside)
+
+
+@pytest.mark.opencl
+def test_a_child_of_who_had_not_used_the_device_works(target: Target, tmp_path: Path) -> None:  # noqa: F811
+    run(tmp_path, target, "", "matmul() and fill() and fresh() and select() and close()")
+
+
+@pytest.mark.opencl
+def test_a_child_is_told_while_another_thread_is_in_a_call(target: Target, tmp_path: Path) -> None:  # noqa: F811
+    """Which holds the library's lock, and is not there in the child to give it back."""
+    threads = (
+        "import threading, time; library._lock.acquire(); held = threading.Event()\n"
+        "def hold():\n    with generator._lock: held.set(); time.sleep(5)\n"
+        "threading.Thread(target=hold, daemon=True).start(); held.wait()"
+    )
+    run(tmp_path, target, f"{USED}\n{threads}", "refused(fill) and refused(matmul)")
+
+
+def in_a_child(check: object) -> int:
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if check() else 1)  # type: ignore[operator]
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def refuses(call: object) -> bool:
+    try:
+        call()  # type: ignore[operator]
+    except UserError as error:
+        return "fork" in error.what
+    return False
+
+
+def test_a_driver_that_was_used_is_lost_in_a_child_and_in_its_children() -> None:
+    driver, other = Driver("one"), Driver("other")
+    driver.use()
+    assert in_a_child(lambda: refuses(driver.use) and in_a_child(lambda: refuses(driver.use)) == 0) == 0
+    assert in_a_child(lambda: other.use() is None) == 0
+    driver.use()
+
+
+def test_a_call_of_cudas_driver_is_refused_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the driver would do there; without a GPU a stand-in of it answers."""
+    monkeypatch.setattr(_cuda_driver, "CUDA", Driver("CUDA"))
+    monkeypatch.setattr(_cuda_driver, "bindings", lambda: SimpleNamespace(cuInit=lambda flags: (0,)))
+    assert _cuda_driver.call("cuInit", 0) is None
+    assert in_a_child(lambda: refuses(lambda: _cuda_driver.call("cuInit", 0))) == 0
+    assert in_a_child(lambda: _cuda_driver.dropped("cuEventDestroy", 1) is None) == 0
+
+
+def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
+    lock, held, done = call_lock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        assert in_a_child(lambda: lock.acquire(timeout=5)) == 0
+        assert not lock.acquire(blocking=False)
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.gpu
+def test_a_child_of_who_used_a_gpu_is_told() -> None:
+    cuda_device()
+    script = (
+        "import os, sys, numpy as np\nimport tunesmith.random\nfrom tunesmith.records import UserError\n"
+        "generator = tunesmith.random.Generator('philox4_32_10', device='CUDA')\n"
+        "generator.uniform(np.zeros(100, np.float32))\nchild = os.fork()\nif not child:\n"
+        "    try:\n        generator.uniform(np.zeros(100, np.float32))\n"
+        "    except UserError as error:\n        os._exit(0 if 'fork' in str(error) else 1)\n    os._exit(2)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=SECONDS).returncode == 0

@@ -1,0 +1,132 @@
+"""The CMake example: candidates as a step of a build, made anew exactly where the parameters change."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "portblas_cmake"
+GENERATORS = {"Unix Makefiles": "make", "Ninja": "ninja"}
+PROGRAM = """#!{python}
+from tunesmith.cli.main import main
+main()
+"""
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("cmake"), reason="no CMake here"),
+    pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc")), reason="no C compiler here"),
+]
+
+
+class Project:
+    """The example's copy with a `tunesmith` of its own, to be configured and built."""
+
+    def __init__(self, folder: Path, generator: str, *options: str) -> None:
+        self.source, self.build = folder / "project", folder / "build"
+        shutil.copytree(EXAMPLE, self.source)
+        self.config = self.source / "candidates.json"
+        program = folder / "tunesmith"
+        program.write_text(PROGRAM.format(python=sys.executable))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        self.run("cmake", "-G", generator, "-S", self.source, "-B", self.build, f"-DTUNESMITH={program}", *options)
+
+    def run(self, *command: object, code: int = 0) -> str:
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def made(self) -> dict[str, int]:
+        """Build, and give the time of everything that was made."""
+        self.run("cmake", "--build", self.build)
+        paths = [*self.build.glob("kernels/*"), self.build / "candidates.def", self.build / "show_candidates"]
+        return {path.name: path.stat().st_mtime_ns for path in paths}
+
+    def change(self, **values: object) -> None:
+        document = json.loads(self.config.read_text())
+        document["local"][0] |= values
+        self.config.write_text(json.dumps(document))
+        later = self.config.stat().st_mtime + 2  # for systems that keep whole seconds
+        os.utime(self.config, (later, later))
+
+
+@pytest.fixture(
+    params=[pytest.param(one, marks=[pytest.mark.thorough] if one == "Ninja" else []) for one in GENERATORS]
+)
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    if not shutil.which(GENERATORS[request.param]):
+        pytest.skip(f"no {GENERATORS[request.param]} here")
+    return Project(tmp_path, request.param)
+
+
+def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+@pytest.mark.slow
+def test_a_build_makes_candidates_once_and_again_where_they_change(project: Project) -> None:
+    first = project.made()
+    assert project.run(project.build / "show_candidates").splitlines()[-1] == "5 candidates"
+    assert len([name for name in first if name.endswith(".cl")]) == 5
+    assert changed(first, project.made()) == set(), "a build of what is built"
+
+    project.change()
+    assert changed(first, project.made()) == set(), "the parameters are newer and say the same"
+
+    project.change(double_buffer=[False], vectorization_size=[4, 2])
+    second = project.made()
+    gone, new = first.keys() - second.keys(), second.keys() - first.keys()
+    assert (len(gone), len(new)) == (2, 2)
+    assert changed(first, second) == gone | new | {"candidates.def", "show_candidates"}
+    assert project.run(project.build / "show_candidates").splitlines()[-1] == "5 candidates"
+
+
+def test_a_mistake_in_the_parameters_stops_the_build_with_its_place(project: Project) -> None:
+    project.change(vectorization_size=["4"])
+    done = subprocess.run(["cmake", "--build", str(project.build)], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert 'vectorization_size[0]: is "4", expected a whole number' in done.stdout + done.stderr
+
+
+@pytest.fixture
+def make() -> str:
+    if not shutil.which("make"):
+        pytest.skip("no make here")
+    return "Unix Makefiles"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "name"), [("NVIDIA_GPU", "nvidia"), ("CPU", "cpu"), ("DEFAULT", "default"), ("mine", "mine")]
+)
+def test_a_targets_name_finds_its_set(
+    target: str, name: str, make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "sets"
+    own.mkdir()
+    shutil.copy(EXAMPLE / "candidates.json", own / "mine.json")
+    monkeypatch.setenv("TUNESMITH_PORTBLAS_SETS", str(own))
+    project = Project(tmp_path, make, f"-DTUNING_TARGET={target}")
+    project.made()
+    lines = (project.build / "candidates.def").read_text().splitlines()
+    expected = subprocess.run(
+        [str(tmp_path / "tunesmith"), "portblas", "generate", name], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert lines == expected
+    assert len([line for line in lines if line.startswith("BENCH_PARAMS")]) > 4
+
+
+def test_a_target_without_a_set_is_refused_with_those_that_there_are(make: str, tmp_path: Path) -> None:
+    project = Project(tmp_path, make)
+    again = ("cmake", "-S", project.source, "-B", project.build)
+    said = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
+    assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(said.split())
+    both = project.run(*again, "-DTUNING_TARGET=CPU", f"-DPORTBLAS_CONFIG={project.config}", code=1)
+    assert "both given" in " ".join(both.split())
+    project.run(*again, "-UTUNING_TARGET", f"-DPORTBLAS_CONFIG={project.config}")

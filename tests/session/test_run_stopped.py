@@ -1,0 +1,282 @@
+"""Each command that measures, stopped at named points of its run: what was decided is written, and nothing is lost."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from opencl_runner import opencl_device
+from portblas_fakes import DEFAULT, FakeTask, fake
+from portblas_fakes import tune as tune_like_portblas
+from tunesmith.bench import Policy, faults
+from tunesmith.devices.fake import fake_target
+from tunesmith.logic import Logic
+from tunesmith.logic.random.table import read_table
+from tunesmith.models.stream_k.file import read as read_calibrations
+from tunesmith.models.stream_k.predict import calibration_runs
+from tunesmith.records import UserError
+from tunesmith.session.frame import measure, run
+from tunesmith.session.frame.outputs import Output
+from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.random import plan as random_plan
+from tunesmith.session.random.task import RandomTask
+from tunesmith.session.stream_k import calibrate, sweep
+from tunesmith.session.stream_k.kernels import TileFilter
+from tunesmith.session.tuning_file import tune
+from tunesmith.store import RunState, Store
+from tuning_runs import environment, fake_file, rows
+
+QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
+TILE = TileFilter(16, 16, 8)
+
+FILE = """
+GlobalParameters: {CompileProcesses: 1, ConfirmBlocks: 7, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}
+BenchmarkProblems:
+  - - DataType: s
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      ForkParameters:
+        - WorkGroup: [[16, 8, 1], [8, 16, 1]]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Range: [[32, 32, 96], 0, 0]
+"""
+"""The two work-groups are equally fast on squares, so that the finalists of each size are measured again."""
+
+
+def _tune(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+    folder.mkdir(exist_ok=True)
+    return tune(fake_file(folder, FILE), folder, device="fake:GPU:8", budget_minutes=minutes)
+
+
+def _portblas(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+    listed = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)))
+    task: FakeTask = replace(fake(transposes="all", m=256, n=256, k=32), listed=listed)
+    return tune_like_portblas(task, folder, budget_minutes=minutes)
+
+
+def _random(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+    task = RandomTask(
+        generators=("philox4_32_10", "threefry2_32_20"),
+        distributions=("uniform",),
+        value_types=("float",),
+        blocks=(64,),
+        grids=(2,),
+        min_threads=1,
+        bytes=(1 << 16,),
+        grow=False,
+    )
+    random_plan.RandomPlan.policy = QUICK
+    return random_plan.tune_random(task, folder, device="OpenCL", budget_minutes=minutes)
+
+
+def _calibrate(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+    """Nine runs a type, the fewest that can be fitted."""
+    calibrate.CalibrationPlan.policy = QUICK
+    calibrate.calibration_runs = lambda *what: calibration_runs(*what)[:9]  # type: ignore[attr-defined]
+    folder.mkdir(exist_ok=True)
+    task = calibrate.CalibrationTask(("s", "d"), TILE)
+    return calibrate.calibrate_stream_k(task, folder / "c.yaml", device="OpenCL", budget_minutes=minutes)
+
+
+def _sweep(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+    sweep.SweepPlan.policy = QUICK
+    folder.mkdir(exist_ok=True)
+    (folder / "list.csv").write_text("m,n,k,trans_b\n16,16,24,T\n48,32,24,T\n")
+    task = sweep.SweepTask(folder / "list.csv", tile=TILE, grids=2)
+    return sweep.sweep_stream_k(task, folder, device="OpenCL", budget_minutes=minutes, draw=lambda plan: "<svg/>")
+
+
+def _logic(folder: Path) -> tuple[int, bool]:
+    documents = [Logic.load(path).document for path in (folder / "logic").glob("*.yaml")]
+    return sum(len(document.rows) for document in documents), any(document.unfinished for document in documents)
+
+
+def _generators(folder: Path) -> tuple[int, None]:
+    path = folder / "tunesmith_random.json"
+    entries = read_table(path).entries if path.exists() else {}
+    return sum(map(len, entries.values())), None
+
+
+def _calibrations(folder: Path) -> tuple[int, None]:
+    return len(read_calibrations(folder / "c.yaml")) if (folder / "c.yaml").exists() else 0, None
+
+
+def _products(folder: Path) -> tuple[int, None]:
+    path = folder / "sweep.csv"
+    lines = path.read_text().splitlines()[1:] if path.exists() else []
+    return len({line.split(",")[1] for line in lines}), None
+
+
+@dataclass(frozen=True)
+class Command:
+    """How it is run into a folder; `results` counts what is decided there, and says whether the files say that more is
+    to come (None: they hold nothing that is open). `total` is how many decisions the whole run makes."""
+
+    run: Callable[[Path, float | None], RunOutcome[Any]]
+    results: Callable[[Path], tuple[int, bool | None]]
+    total: int
+    store: str = "."
+    confirms: bool = True
+    opencl: bool = False
+
+
+COMMANDS = {
+    "tune": Command(_tune, _logic, 3),
+    "portblas tune": Command(_portblas, _logic, 4),
+    "random tune": Command(_random, _generators, 2, confirms=False, opencl=True),
+    "calibrate stream-k": Command(_calibrate, _calibrations, 2, store="c.runs", confirms=False, opencl=True),
+    "stream-k sweep": Command(_sweep, _products, 2, opencl=True),
+}
+
+STOPS = [
+    pytest.param(name, point, how, marks=[pytest.mark.opencl, pytest.mark.slow] if command.opencl else [])
+    for name, command in COMMANDS.items()
+    for point in ("decided", "confirming", "closing")
+    if command.confirms or point != "confirming"
+    for how in ("budget", "Ctrl-C", "kill")
+]
+
+PASSAGE = {"decided": 1, "confirming": 2, "closing": 1}
+"""The finalists of the second decision are those that are being measured: the first decision is made."""
+
+
+class Stop:
+    """At the passage of a point the clock jumps beyond every budget, or somebody presses Ctrl-C."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, point: str, how: str) -> None:
+        self.point, self.how, self.passages, self.ahead = point, how, Counter[str](), 0.0
+        clock = measure.time.monotonic
+        monkeypatch.setattr(measure, "time", SimpleNamespace(monotonic=lambda: clock() + self.ahead))
+        for module in (measure, run):
+            monkeypatch.setattr(module, "reached", self.reached)
+
+    def reached(self, point: str) -> None:
+        faults.reached(point)
+        self.passages[point] += 1
+        if (point, self.passages[point]) == (self.point, PASSAGE[self.point]):
+            self.ahead = 1e9
+            if self.how == "Ctrl-C":
+                raise KeyboardInterrupt
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str, how: str) -> RunOutcome[Any] | None:
+    """Run the command into the stop; what it came to, where its process lived."""
+    command = COMMANDS[name]
+    if how == "kill":
+        program = f"from test_run_stopped import *; COMMANDS[{name!r}].run(Path({str(folder)!r}), None)"
+        variables = {faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
+        folders = [Path(__file__).parent, Path(__file__).parents[1] / "support", os.environ.get("PYTHONPATH")]
+        path = os.pathsep.join(map(str, filter(None, folders)))
+        done = subprocess.run([sys.executable, "-c", program], env=environment(**variables, PYTHONPATH=path))
+        assert done.returncode == -9
+        return None
+    with monkeypatch.context() as patched:
+        Stop(patched, point, how)
+        if how == "budget":
+            return command.run(folder, 1e6)
+        with pytest.raises(KeyboardInterrupt):
+            command.run(folder, None)
+        return None
+
+
+@pytest.mark.parametrize(("name", "point", "how"), STOPS)
+def test_a_stopped_run_has_written_what_it_decided_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, point: str, how: str
+) -> None:
+    command = COMMANDS[name]
+    if command.opencl:
+        opencl_device()
+    done = stopped(monkeypatch, name, tmp_path, point, how)
+    count, unfinished = command.results(tmp_path)
+    whole = point == "closing"
+    assert count == command.total if whole else 1 <= count < command.total
+    assert unfinished in (not whole, None)
+    with Store.read(tmp_path / command.store / "measurements.sqlite") as store:
+        state = store.runs()[-1].state
+    ended = {"kill": RunState.OPEN, "Ctrl-C": RunState.INTERRUPTED}
+    assert state is ended.get(how, RunState.FINISHED if whole else RunState.INTERRUPTED)
+    if done and not whole:
+        assert "the budget is spent" in done.look_at[0]
+        assert any("the results are unfinished: " in sentence for sentence in done.look_at)
+
+    before = rows(tmp_path / command.store)
+    rest = command.run(tmp_path, None)
+    after = rows(tmp_path / command.store)
+    assert {key: after.get(key) for key in before} == before, "nothing is lost or changed"
+    assert rest.ledger.measured == len(after) - len(before), "nothing is measured twice"
+    assert command.results(tmp_path) == (command.total, None if unfinished is None else False)
+    assert rest.state is RunState.FINISHED
+
+
+def test_what_was_too_soon_to_write_is_written_when_the_run_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second decision follows the first at once, and writing may take next to nothing of the time."""
+    monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
+    monkeypatch.setitem(PASSAGE, "confirming", 3)
+    stopped(monkeypatch, "tune", tmp_path, "confirming", "Ctrl-C")
+    assert _logic(tmp_path) == (2, True)
+
+
+class DecidesThrice(run.RunPlan):
+    """Measures nothing, and counts how often its decisions are written."""
+
+    measures, written = False, 0
+
+    def __init__(self) -> None:
+        self.target, self.policy = fake_target(), QUICK
+
+    def carry_out(self, run_: run.Run) -> None:
+        for _ in range(3):
+            run_.decided()
+
+    def outputs(self, run_: run.Run) -> Iterator[Output]:
+        self.written += 1
+        yield Output(Path("count"), lambda path: path.write_text(f"{self.written}\n"))
+
+
+def test_writing_takes_its_share_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first decision is written; the others follow at once, and wait for the end."""
+    monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
+    assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 2
+    monkeypatch.setattr(run, "WRITING_SHARE", math.inf)
+    assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 4
+
+
+def test_where_nothing_is_decided_there_is_no_logic_and_a_sentence(tmp_path: Path) -> None:
+    done = _tune(tmp_path, 1e-9)
+    assert (done.state, done.logic_files, done.written) == (RunState.INTERRUPTED, [], [])
+    assert "nothing is decided yet, so no results are written" in done.look_at
+
+
+def test_a_full_disk_ends_the_run_with_what_was_decided_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The store cannot take the finalists of the second size; the first one's logic stands, and the run goes on."""
+    commit, count = Store.commit, Counter[str]()
+
+    def full(self: Store, entries: Any) -> int:
+        entries = list(entries)
+        count["confirmed"] += any(entry.round.startswith("confirm/") for entry in entries)
+        if count["confirmed"] > 1:
+            raise UserError(str(self.path), "the disk is full", "make room")
+        return commit(self, entries)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "commit", full)
+        with pytest.raises(UserError, match="the disk is full"):
+            _tune(tmp_path, None)
+    assert _logic(tmp_path) == (1, True)
+    rest = _tune(tmp_path, None)
+    assert (rest.state, _logic(tmp_path)) == (RunState.FINISHED, (3, False))
