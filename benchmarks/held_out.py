@@ -26,8 +26,7 @@ from rich.console import Console
 from gemm_own import store_of
 from gemm_ratios import VENDOR_KERNEL
 from sizes_left_out import Times, left_out, times_of
-from tunesmith.logic import Document, Logic, logic_files
-from tunesmith.logic import neighbours as _neighbours
+from tunesmith.logic import Document, Logic, logic_files, neighbours
 from tunesmith.records import UserError
 from tunesmith.report.table import table
 from tunesmith.store import Store
@@ -55,12 +54,12 @@ class Scored:
 @contextmanager
 def asking(count: int) -> Iterator[None]:
     """Logic that is made inside asks so many of the nearest sizes."""
-    kept = _neighbours.SPEAK
-    _neighbours.SPEAK = count
+    kept = neighbours.SPEAK
+    neighbours.SPEAK = count
     try:
         yield
     finally:
-        _neighbours.SPEAK = kept
+        neighbours.SPEAK = kept
 
 
 def elsewhere(document: Document, times: Times) -> Iterator[tuple[float, float | None]]:
@@ -133,11 +132,11 @@ def main() -> int:
     shown = table(*names, right=names[:-1])
     for one in rows:
         figures = (one.fitted, one.scored, one.percentile_5, one.worst, one.over_vendor)
-        words = ["fitted"] * (one is best) + ["in use"] * (one.asked == _neighbours.SPEAK)
+        words = ["fitted"] * (one is best) + ["in use"] * (one.asked == neighbours.SPEAK)
         shown.add_row(str(one.asked), *(f"{value:.3f}" for value in figures), ", ".join(words))
     Console(highlight=False, width=120).print(shown)
     if asked.json:
-        result = {"fitted": best.asked, "in_use": _neighbours.SPEAK, "rows": [asdict(one) for one in rows]}
+        result = {"fitted": best.asked, "in_use": neighbours.SPEAK, "rows": [asdict(one) for one in rows]}
         asked.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 

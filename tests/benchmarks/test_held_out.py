@@ -10,8 +10,7 @@ import pytest
 
 import held_out as benchmark
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Document, Named, Origin, SizeRow
-from tunesmith.logic import neighbours as _neighbours
+from tunesmith.logic import Document, Named, Origin, SizeRow, neighbours
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution, UserError
 from tuning_runs import FAKE, fake_file, tune_json
@@ -61,7 +60,7 @@ def test_the_number_of_sizes_that_are_asked_changes_what_is_chosen():
     there = times([(100,) * 3])
     one, many = (benchmark.scored([(logic, INSIDE)], [there], count).scored for count in (1, 6))
     assert (one, many) == (pytest.approx(0.5), pytest.approx(1.0))
-    assert _neighbours.SPEAK == 4, "as it was"
+    assert neighbours.SPEAK == 4, "as it was"
 
 
 def test_runs_without_a_size_in_common_words_are_refused():

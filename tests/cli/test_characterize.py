@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tunesmith.cli import app as _app
+from tunesmith.cli import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.models.intensity.products import implicit_product
@@ -54,7 +54,7 @@ def test_the_page_prints_what_the_command_prints(tmp_path: Path, monkeypatch: py
     (tmp_path / "seed.csv").write_text(listed)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
-    printed = CliRunner().invoke(_app.app, command.split())
+    printed = CliRunner().invoke(app.app, command.split())
     assert [line.rstrip() for line in printed.stdout.splitlines()] == shown.splitlines()
 
 
@@ -252,13 +252,13 @@ def test_csv_json_and_table_have_the_same_numbers(tmp_path: Path) -> None:
     (tmp_path / "seed.csv").write_text(SEED)
     command = ["characterize", str(tmp_path / "seed.csv"), "--chip", "H200 SXM", "--type", "b"]
     written = ["--csv", str(tmp_path / "a" / "table.csv"), "--svg", str(tmp_path / "roof.svg")]
-    done = CliRunner().invoke(_app.app, [*command, *written, "--json"])
+    done = CliRunner().invoke(app.app, [*command, *written, "--json"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "a" / "table.csv").read_text())))
     assert [{name: str(value) for name, value in row.items()} for row in document["problems"]] == rows
     assert document["rooflines"][0]["ridge"] == pytest.approx(989.4e12 / 4.8e12)
-    shown = CliRunner().invoke(_app.app, command).stdout
+    shown = CliRunner().invoke(app.app, command).stdout
     assert re.search(r"^256x256x16 .* 28\.44 ", shown, re.M)
     assert "by trip count: 3 small" in shown
 

@@ -12,8 +12,7 @@ import yaml
 
 from command_line import invoke, invoke_json
 from library_fakes import logic
-from tunesmith.cli import app as _app
-from tunesmith.cli import main
+from tunesmith.cli import app, main
 from tunesmith.devices import Found
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import write_logic
@@ -117,7 +116,7 @@ def test_devices_lists_limits_and_does_not_offer_the_fake(monkeypatch: pytest.Mo
         r"^fake:CPU:8 +fake CPU +CPU +8 +1024 +48 KiB +1 GiB +256 KiB +yes", invoke("devices").stdout, re.M
     )
     assert invoke_json("devices")["devices"][0]["properties"]["max_work_group_size"] == 1024
-    help_texts = [invoke(*command, "--help").stdout for command in ([], *([name] for name in _app.COMMANDS))]
+    help_texts = [invoke(*command, "--help").stdout for command in ([], *([name] for name in app.COMMANDS))]
     assert not any("fake" in text for text in help_texts)
 
 

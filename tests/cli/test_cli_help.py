@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 import tunesmith
-from tunesmith.cli import app as _app
+from tunesmith.cli import app
 
-GROUPED = [(group, name) for group, (_, names) in _app.GROUPS.items() for name in names]
-ALL = [(name,) for name in _app.COMMANDS] + GROUPED
+GROUPED = [(group, name) for group, (_, names) in app.GROUPS.items() for name in names]
+ALL = [(name,) for name in app.COMMANDS] + GROUPED
 
 
 def page(*words: str) -> str:
-    result = CliRunner().invoke(_app.app, [*words, "--help"], env={"COLUMNS": "400"})
+    result = CliRunner().invoke(app.app, [*words, "--help"], env={"COLUMNS": "400"})
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -56,6 +56,6 @@ def test_version(start: list[str]) -> None:
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_one() -> None:
-    result = CliRunner().invoke(_app.app, ["tuna"])
+    result = CliRunner().invoke(app.app, ["tuna"])
     assert result.exit_code == 2
     assert "tune" in result.output

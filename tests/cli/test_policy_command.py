@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tunesmith.cli import app as _app
+from tunesmith.cli import app
 from tunesmith.records import UserError
 
 
 def invoke(*arguments: str) -> Result:
-    result = CliRunner().invoke(_app.app, ["heuristics", "explain", *arguments])
+    result = CliRunner().invoke(app.app, ["heuristics", "explain", *arguments])
     if isinstance(result.exception, UserError):
         raise result.exception
     return result

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from portblas_files import LOCAL, TUNED
 from random_benchmarks import benchmarks, write
-from tunesmith.cli import app as _app
+from tunesmith.cli import app
 from tunesmith.cli.output import PlainConsole
 from tunesmith.formats.portblas.backend import header
 from tunesmith.records import UserError, comment, printable
@@ -89,7 +89,7 @@ def test_sentences_and_progress_obey_no_name(terminal: bool) -> None:
 
 def invoke(*arguments: object) -> str:
     """Everything that the command prints, a mistake as `main` prints it."""
-    result = CliRunner().invoke(_app.app, [*map(str, arguments)])
+    result = CliRunner().invoke(app.app, [*map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, (SystemExit, UserError)), result.exception
     mistake = f"{result.exception}\n" if isinstance(result.exception, UserError) else ""
     return result.stdout + result.stderr + mistake
@@ -114,7 +114,7 @@ def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(t
     for made in out.glob("*.hpp"):
         assert not OBEYED.search(made.read_text())
         assert "#error" not in made.read_text()
-    as_json = CliRunner().invoke(_app.app, ["random", "select", str(evil), "--json"]).stdout
+    as_json = CliRunner().invoke(app.app, ["random", "select", str(evil), "--json"]).stdout
     assert as_json.replace("\n", "").isprintable()
 
 

@@ -10,7 +10,7 @@ import pytest
 from cublas_fakes import ADDRESSES, CONFIG, FAMILY, TRANSPOSES, FakeCuBlas, bound, call, plain, problem
 from cuda_runner import cuda_device, wrong_on_gpu
 from tunesmith.devices import LaunchError
-from tunesmith.devices.cuda import cublas as _cublas
+from tunesmith.devices.cuda import cublas
 from tunesmith.devices.cuda.cublas import CuBlas, gemm_arguments
 from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.problems.gemm import gemm_type
@@ -99,8 +99,8 @@ def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     copies = []
     memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
     fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
-    monkeypatch.setattr(_cublas, "bindings", lambda: fake_driver)
-    monkeypatch.setattr(_cublas, "call", lambda name, made, stream: copies.append((name, vars(made), stream)))
+    monkeypatch.setattr(cublas, "bindings", lambda: fake_driver)
+    monkeypatch.setattr(cublas, "call", lambda name, made, stream: copies.append((name, vars(made), stream)))
     fake = FakeCuBlas()
     bound(CuBlas(fake), call(), ADDRESSES, 11)()
     ((name, made, stream),) = copies
@@ -122,8 +122,8 @@ def test_where_matrices_do_not_follow_one_another_c_is_copied_matrix_by_matrix(m
     copies = []
     memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
     fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
-    monkeypatch.setattr(_cublas, "bindings", lambda: fake_driver)
-    monkeypatch.setattr(_cublas, "call", lambda name, made, stream: copies.append(dict(vars(made))))
+    monkeypatch.setattr(cublas, "bindings", lambda: fake_driver)
+    monkeypatch.setattr(cublas, "call", lambda name, made, stream: copies.append(dict(vars(made))))
     bound(CuBlas(FakeCuBlas()), call(**strides), ADDRESSES, 11)()
     c, d = strides.get("stride_c", 8 * 7), strides.get("stride_d", 6 * 7)
     assert [(made["srcDevice"], made["dstDevice"], made["Height"]) for made in copies] == [
@@ -144,7 +144,7 @@ def test_a_refusal_is_a_launch_error(status, reason, poisoned):
 
 def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkeypatch):
     """What was measured without them is no measurement of what is called now."""
-    monkeypatch.setattr(toolchain, "_cublas", lambda: ("libcublas.so", None))
+    monkeypatch.setattr(toolchain, "cublas", lambda: ("libcublas.so", None))
     monkeypatch.setattr(toolchain, "cublas_version", lambda loaded: (13, 1, 0))
     assert toolchain.cublas_library.__wrapped__().version == "cuBLAS 13.1.0, strict sums"
 

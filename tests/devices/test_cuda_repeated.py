@@ -11,7 +11,7 @@ from cublas_fakes import FakeCuBlas
 from cuda_runner import H200, cuda_device, toolchain
 from tunesmith.devices import LaunchError
 from tunesmith.devices.cuda import program as _cuda_program
-from tunesmith.devices.cuda import repeated as _cuda_repeated
+from tunesmith.devices.cuda import repeated
 from tunesmith.devices.cuda.arguments import ALIGNMENT, Convention, Parameters, TensorMap
 from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.devices.cuda.program import (
@@ -53,7 +53,7 @@ class Driver:
         self.log: list[tuple[object, ...]] = []
         self.encoded: list[int] = []
         self._sizes, self._status = parameters, status
-        for module in (_cuda_program, _cuda_repeated):
+        for module in (_cuda_program, repeated):
             monkeypatch.setattr(module, "entry", self.entry)
         monkeypatch.setattr(_cuda_program, "encoded", self.encode)
 

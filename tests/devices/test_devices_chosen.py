@@ -8,8 +8,7 @@ import pytest
 
 from cuda_runner import H200
 from portblas_kernels import GPU
-from tunesmith.devices import APIS, Found, choose, discover, open_device
-from tunesmith.devices import choice as _choice
+from tunesmith.devices import APIS, Found, choice, choose, discover, open_device
 from tunesmith.records import Target, UserError
 
 
@@ -24,7 +23,7 @@ def cuda(number: int) -> Target:
 @pytest.fixture
 def machine(monkeypatch):
     """Says which devices there are, in the order in which they are found, and what is wrong with some, by selector."""
-    monkeypatch.delenv(_choice.SELECTOR_VARIABLE, raising=False)
+    monkeypatch.delenv(choice.SELECTOR_VARIABLE, raising=False)
 
     def has(*targets: Target, broken: dict[str, str] | None = None) -> list[str]:
         tried: list[str] = []
@@ -33,8 +32,8 @@ def machine(monkeypatch):
             tried.append(selector)
             return (broken or {}).get(selector, "")
 
-        monkeypatch.setattr(_choice, "_find", lambda api: tuple(Found(t.name, t) for t in targets if t.api == api))
-        monkeypatch.setattr(_choice, "_trial", trial)
+        monkeypatch.setattr(choice, "_find", lambda api: tuple(Found(t.name, t) for t in targets if t.api == api))
+        monkeypatch.setattr(choice, "_trial", trial)
         return tried
 
     return has

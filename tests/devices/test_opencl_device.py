@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tunesmith.devices import Device, Found, LaunchError, choose, discover, environment, open_device
-from tunesmith.devices import choice as _choice
+from tunesmith.devices import Device, Found, LaunchError, choice, choose, discover, environment, open_device
 from tunesmith.records import (
     Binary,
     CompiledFacts,
@@ -379,11 +378,11 @@ class TestChoosing:
 def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abort(
     device: Device, monkeypatch: pytest.MonkeyPatch, driver: str, problem: str
 ) -> None:
-    monkeypatch.setattr(_choice, "_COMMAND", (sys.executable, "-c", driver))
-    monkeypatch.setattr(_choice, "TRIAL_SECONDS", 2.0)
-    _choice._trial.cache_clear()
-    after = _choice.tried(Found(device.target.name, device.target))
-    _choice._trial.cache_clear()
+    monkeypatch.setattr(choice, "_COMMAND", (sys.executable, "-c", driver))
+    monkeypatch.setattr(choice, "TRIAL_SECONDS", 2.0)
+    choice._trial.cache_clear()
+    after = choice.tried(Found(device.target.name, device.target))
+    choice._trial.cache_clear()
     assert problem in after.problem
     assert after.usable == (not problem)
     assert bool(after.remedy) == bool(problem)

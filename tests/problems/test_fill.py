@@ -11,7 +11,7 @@ from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.devices.fake import FakeDevice
-from tunesmith.problems import fill as _fill
+from tunesmith.problems import fill
 from tunesmith.problems.fill import PERIODS, repeated
 from tunesmith.toolchains.fake import FakeToolchain
 
@@ -65,7 +65,7 @@ FAULTS = ["wrong value", "skip the last K", "index off by one", "unwritten eleme
 @pytest.mark.parametrize("fault", FAULTS)
 def test_mutants_are_caught_on_repeated_inputs(fault, k, monkeypatch):
     """With periods so short that every operand holds its row many times."""
-    monkeypatch.setattr(_fill, "PERIODS", (1021, 1019, 1013))
+    monkeypatch.setattr(fill, "PERIODS", (1021, 1019, 1013))
     wrong = judged_on_repeated(problem(48, 48, k), fault)
     assert wrong is not None
     assert judged_on_repeated(problem(48, 48, k), "none") is None
@@ -73,7 +73,7 @@ def test_mutants_are_caught_on_repeated_inputs(fault, k, monkeypatch):
 
 @pytest.mark.parametrize("k", [64, 509])
 def test_swapped_operands_are_caught_on_repeated_inputs(k, monkeypatch):
-    monkeypatch.setattr(_fill, "PERIODS", (1021, 1019, 1013))
+    monkeypatch.setattr(fill, "PERIODS", (1021, 1019, 1013))
     assert judged_on_repeated(problem(k, k, k), "swap operands").reason == "wrong value"
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.gemm import Gemm, gemm_type, strided
-from tunesmith.problems.gemm import reference as _reference
+from tunesmith.problems.gemm import Gemm, gemm_type, reference, strided
 from tunesmith.records import Configuration, Problem
 
 GEMM = OPERATIONS["GEMM"]
@@ -80,7 +79,7 @@ def test_an_honest_sum_of_terms_with_one_sign_stays_within_the_bound(order):
     for k in KS:
         a, b, _, _ = batch_of_seeds(k)
         a, b = np.abs(a), np.abs(b)
-        expected = _reference.expected(np.moveaxis(a, 0, 2), np.moveaxis(b, 0, 2), None, 1.0, 0.0)
+        expected = reference.expected(np.moveaxis(a, 0, 2), np.moveaxis(b, 0, 2), None, 1.0, 0.0)
         assert right(ORDERS[order](a, b), expected).all(), k
 
 
@@ -270,7 +269,7 @@ def test_a_big_problem_is_sampled_and_agrees_with_the_whole(monkeypatch, batched
     problem = Problem(gemm_type(batched=batched), sizes, (), scalars(1.5, 0.5))
     inputs = GEMM.inputs(problem, np.random.default_rng(3))
     whole = GEMM.reference(problem, inputs)["D"]
-    monkeypatch.setattr(_reference, "MOST_FLOPS", 2 * 17 * 900)
+    monkeypatch.setattr(reference, "MOST_FLOPS", 2 * 17 * 900)
     sampled = GEMM.reference(problem, inputs)["D"]
     np.testing.assert_allclose(sampled.value, whole.value[sampled.where], rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(sampled.bound, whole.bound[sampled.where], rtol=1e-12)
@@ -283,7 +282,7 @@ def test_a_big_problem_is_sampled_and_agrees_with_the_whole(monkeypatch, batched
 
 @given(st.integers(1, 5000), st.integers(1, 400))
 def test_sampled_places_leave_no_wide_gap(extent, count):
-    places = _reference.spread(extent, count)
+    places = reference.spread(extent, count)
     assert len(places) <= max(count, 1)
     assert places[-1] == extent - 1
     assert (np.diff(places) > 0).all()

@@ -16,8 +16,7 @@ import pytest
 from golden_cells import HOST
 from tunesmith.bench import Batch, Bench
 from tunesmith.bench.statistics import median_interval
-from tunesmith.devices import Found
-from tunesmith.devices import choice as _choice
+from tunesmith.devices import Found, choice
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 from tunesmith.session.frame.health import HealthWatch
@@ -90,8 +89,8 @@ def nothing_measured() -> Iterator[None]:
     with compilers_named("OpenCL", "CUDA", "BLAS", "Triton"), pytest.MonkeyPatch.context() as patch:
         for name, stand_in in {"__init__": _nothing, "close": _nothing, "run": _run, "interleave": _interleave}.items():
             patch.setattr(Bench, name, stand_in)
-        patch.setattr(_choice, "_find", lambda api: found if api == "OpenCL" else ())
-        patch.setattr(_choice, "tried", lambda one: one)
+        patch.setattr(choice, "_find", lambda api: found if api == "OpenCL" else ())
+        patch.setattr(choice, "tried", lambda one: one)
         patch.setattr(HealthWatch, "happened", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_: [])
         yield

@@ -63,7 +63,7 @@ def test_a_second_process_does_not_compile(tmp_path, monkeypatch):
     [
         lambda patch: patch.setattr(FakeToolchain, "version", lambda self, target: "fake 1.1"),
         lambda patch: patch.setattr(FakeToolchain, "conditions", lambda self, target: ("fake 1.0", "-O2")),
-        lambda patch: patch.setattr(toolchains._cache, "_FORMAT", 1),
+        lambda patch: patch.setattr(toolchains.cache, "_FORMAT", 1),
     ],
     ids=["compiler", "options", "format"],
 )

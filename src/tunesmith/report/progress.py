@@ -17,7 +17,7 @@ from tunesmith.bench import ModuleCompiled, WorkerLost
 from tunesmith.records import LINES, Estimate, Outcome, Solution, printable, value_text
 from tunesmith.session.frame import events
 
-from . import text as _text
+from . import numbers
 
 QUIET_SECONDS = 20.0
 """Between two lines where there is no terminal to redraw."""
@@ -205,7 +205,9 @@ def _facts(state: _State, now: float) -> list[str]:
     facts = []
     if state.best:
         rate, unit, solution, estimate = state.best
-        facts.append(f"best so far {_text.rate(rate, unit)} {_text.half_width(estimate)} {_tile(solution)}".rstrip())
+        facts.append(
+            f"best so far {numbers.rate(rate, unit)} {numbers.half_width(estimate)} {_tile(solution)}".rstrip()
+        )
     facts.append("ran " + str(state.outcomes["ok"]))
     if state.rejected:
         reasons = ", ".join(f"{reason} {count}" for reason, count in state.rejected.most_common(2))
@@ -218,7 +220,7 @@ def _facts(state: _State, now: float) -> list[str]:
     if state.fresh:
         facts.append(f"{state.rate(now):.2g}/s")
     if (left := state.remaining(now)) is not None:
-        facts.append(f"{_text.duration(left)} left")
+        facts.append(f"{numbers.duration(left)} left")
     return facts
 
 
@@ -234,11 +236,11 @@ def _step_line(state: _State, event: events.StepEnded, seconds: float) -> str:
         f"{result.candidates} candidates" if result.trials else "",
         f"rejected {result.rejected.total()}" if result.rejected else "",
         f"dropped {len(result.dropped)}" if result.dropped else "",
-        f"{_text.duration(seconds)}" if seconds >= 1 else "",
+        f"{numbers.duration(seconds)}" if seconds >= 1 else "",
     ]
     lines = [", ".join(part for part in parts if part)]
     lines += [f"  {note}" for note in result.notes]
     for first, count in result.dropped_by_reason:
         more = f"{count} lineages, the first " if count > 1 else ""
-        lines.append(f"  dropped {more}{_text.configuration(first.lineage.fixed)}: {first.rejection}")
+        lines.append(f"  dropped {more}{numbers.configuration(first.lineage.fixed)}: {first.rejection}")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from typing import Any
 from tunesmith.records import printable
 from tunesmith.session.frame.record import RunOutcome
 
-from . import text as _text
+from . import numbers
 
 Document = dict[str, Any]
 
@@ -43,8 +43,8 @@ def closing(outcome: RunOutcome[Any], written: Iterable[Path] = ()) -> list[str]
     """The lines with which the text of every run ends: what it measured and cost, what it wrote, what to look at."""
     ledger = outcome.ledger
     return [
-        f"{ledger.measured} measured, {ledger.reused} found in the store, in {_text.duration(outcome.seconds)} "
-        f"({_text.cost(ledger.cost)})",
+        f"{ledger.measured} measured, {ledger.reused} found in the store, in {numbers.duration(outcome.seconds)} "
+        f"({numbers.cost(ledger.cost)})",
         *(f"wrote {printable(str(path))}" for path in written),
         *(f"look at: {sentence}" for sentence in outcome.look_at),
     ]

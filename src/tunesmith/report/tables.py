@@ -16,7 +16,7 @@ from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Sum
 from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
 
-from . import text as _text
+from . import numbers as _text
 from .run import closing
 from .table import table, titled
 

@@ -23,7 +23,7 @@ from tunesmith.records import (
     Target,
 )
 
-from . import typed as _typed
+from . import typed
 from .entry import AGAIN, StoreEntry
 from .schema import COSTS
 
@@ -63,9 +63,9 @@ def solution_to_json(solution: Solution) -> str:
 
 
 def solution_from_json(text: str) -> Solution:
-    raw = _typed.document(text)
-    kind = _typed.sound_type(ProblemType.from_json(raw["type"]))
-    return Solution(kind, _typed.text(raw, "kernel"), Configuration.from_json(raw["configuration"]))
+    raw = typed.document(text)
+    kind = typed.sound_type(ProblemType.from_json(raw["type"]))
+    return Solution(kind, typed.text(raw, "kernel"), Configuration.from_json(raw["configuration"]))
 
 
 def target_to_json(target: Target) -> str:
@@ -73,7 +73,7 @@ def target_to_json(target: Target) -> str:
 
 
 def target_from_json(text: str) -> Target:
-    return _typed.typed(Target, _typed.document(text))
+    return typed.typed(Target, typed.document(text))
 
 
 def documents_of(entry: StoreEntry) -> dict[str, str]:
@@ -114,14 +114,14 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         raise ValueError("a sample is below zero seconds")
     return Measurement(
         outcome=Outcome(row["outcome"]),
-        reason=_typed.text(row, "reason"),
-        detail=_typed.text(row, "detail"),
+        reason=typed.text(row, "reason"),
+        detail=typed.text(row, "detail"),
         samples=samples,
         estimate=_estimate_of(row),
-        raced=bool(_typed.number(row, "raced")),
-        facts=tuple(_typed.typed(CompiledFacts, facts) for facts in json.loads(row["facts"])),
-        cost=Cost(*(check_spent(name, _typed.number(row, name)) for name in COSTS)),
-        started=_typed.number(row, "started"),
+        raced=bool(typed.number(row, "raced")),
+        facts=tuple(typed.typed(CompiledFacts, facts) for facts in json.loads(row["facts"])),
+        cost=Cost(*(check_spent(name, typed.number(row, name)) for name in COSTS)),
+        started=typed.number(row, "started"),
     )
 
 
@@ -136,7 +136,7 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
     """SQLite keeps a NaN as NULL, so it is the count that says whether there is an estimate."""
     if row["count"] is None:
         return None
-    made = _typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
+    made = typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
     if made.count < 0 or min(made.seconds, made.low, made.high) < 0:
         raise ValueError(f"a time is {made.seconds} s, from {made.low} to {made.high}, of {made.count} samples")
     return made
@@ -145,12 +145,12 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
 def entry_of(row: Mapping[str, Any]) -> StoreEntry:
     """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
     return StoreEntry(
-        key=_typed.text(row, "key"),
-        round=_typed.text(row, "round").rstrip(AGAIN),
-        identity=_typed.text(row, "identity"),
+        key=typed.text(row, "key"),
+        round=typed.text(row, "round").rstrip(AGAIN),
+        identity=typed.text(row, "identity"),
         solution=solution_from_json(row["solution"]),
-        problem=_typed.sound_problem(Problem.from_json(row["problem"])),
+        problem=typed.sound_problem(Problem.from_json(row["problem"])),
         target=target_from_json(row["target"]),
-        toolchain=_typed.text(row, "toolchain"),
+        toolchain=typed.text(row, "toolchain"),
         measurement=measurement_of(row),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from tunesmith.records import Configuration, Cost
 
-from . import typed as _typed
+from . import typed
 
 
 class RunState(StrEnum):
@@ -44,8 +44,8 @@ class RunStart:
 
     @staticmethod
     def from_json(text: str) -> RunStart:
-        raw = _typed.document(text)
-        return _typed.typed(RunStart, {**raw, "command": tuple(map(str, raw["command"]))})
+        raw = typed.document(text)
+        return typed.typed(RunStart, {**raw, "command": tuple(map(str, raw["command"]))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class RunEnd:
 
     @staticmethod
     def from_json(text: str) -> RunEnd:
-        raw = _typed.document(text)
-        cost = _typed.typed(Cost, raw["cost"])
-        return _typed.typed(RunEnd, {**raw, "state": RunState(raw["state"]), "cost": cost})
+        raw = typed.document(text)
+        cost = typed.typed(Cost, raw["cost"])
+        return typed.typed(RunEnd, {**raw, "state": RunState(raw["state"]), "cost": cost})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,14 @@ class StepRecord:
 
     @staticmethod
     def from_json(text: str) -> StepRecord:
-        raw = _typed.document(text)
+        raw = typed.document(text)
         winners = tuple(
             Winner(Configuration.from_json(lineage), Configuration.from_json(chosen), bool(tie))
             for lineage, chosen, tie in raw["winners"]
         )
         sentences = {name: tuple(map(str, raw[name])) for name in ("dropped", "notes")}
         counts = {name: {str(why): int(count) for why, count in raw[name].items()} for name in _COUNTS}
-        return _typed.typed(StepRecord, {**raw, **sentences, **counts, "winners": winners})
+        return typed.typed(StepRecord, {**raw, **sentences, **counts, "winners": winners})
 
 
 _COUNTS = ("rejected", "failed")

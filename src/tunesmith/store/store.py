@@ -14,7 +14,7 @@ from sqlalchemy.dialects import sqlite
 
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 
-from . import codec as _codec
+from . import codec
 from .database import Database
 from .entry import AGAIN, CONFIRM, RECHECK, Renewed, StoreEntry, confirm_round
 from .runs import RunEnd, RunStart, StepRecord, StoredRun
@@ -98,9 +98,9 @@ class Store:
         texts: dict[str, str] = {}
         rows: list[dict[str, Any]] = []
         for entry in entries:
-            parts = {column: (_codec.digest(text), text) for column, text in _codec.documents_of(entry).items()}
+            parts = {column: (codec.digest(text), text) for column, text in codec.documents_of(entry).items()}
             texts.update(parts.values())
-            rows.append(_codec.row_of(entry, {column: digest for column, (digest, _) in parts.items()}))
+            rows.append(codec.row_of(entry, {column: digest for column, (digest, _) in parts.items()}))
         if not rows:
             return 0
 
@@ -119,7 +119,7 @@ class Store:
         for rows in self._rows_with(query, measurements.c.key, found):
             with self._database.decoding():
                 for row in rows:
-                    found[row["key"]][row["round"].rstrip(AGAIN)] = _codec.measurement_of(row)
+                    found[row["key"]][row["round"].rstrip(AGAIN)] = codec.measurement_of(row)
         return found
 
     def carry_over(self, renewed: Mapping[str, Renewed]) -> int:
@@ -151,7 +151,7 @@ class Store:
             last = rows[-1]["id"]
             for row in rows:
                 with self._database.decoding():
-                    entry = _codec.entry_of(row)
+                    entry = codec.entry_of(row)
                 yield entry
 
     def problems(self, problem_type: str) -> list[Problem]:
@@ -171,7 +171,7 @@ class Store:
         firsts = select(ranked.c.id).where(ranked.c.place == 1)
         rows = self._rows(_whole([measurements.c.id.in_(firsts)]).order_by(measurements.c.id))
         with self._database.decoding():
-            return {entry.problem: entry for entry in map(_codec.entry_of, rows)}
+            return {entry.problem: entry for entry in map(codec.entry_of, rows)}
 
     def failures(self, problem_type: str = "", round_prefix: str = "") -> list[Failure]:
         """What did not run, counted by reason, the most frequent first."""
@@ -199,8 +199,8 @@ class Store:
         with self._database.decoding():
             for name, low, high in zip(COSTS, least, most, strict=True):
                 if low is not None:
-                    _codec.check_spent(name, low)
-                    _codec.check_spent(name, high)
+                    codec.check_spent(name, low)
+                    codec.check_spent(name, high)
         return Cost(*sums)
 
     def begin_run(self, start: RunStart) -> str:
@@ -242,7 +242,7 @@ class Store:
         entries: list[StoreEntry] = []
         for rows in self._rows_with(_whole([_STANDS]).order_by(measurements.c.id), column, sorted(values)):
             with self._database.decoding():
-                entries += map(_codec.entry_of, rows)
+                entries += map(codec.entry_of, rows)
         return entries
 
     def _rows_with(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from portblas_files import lines, names, written
 from portblas_oracle import combinations
-from tunesmith.cli import app as _app
+from tunesmith.cli import app
 from tunesmith.formats.portblas.lines import definition
 from tunesmith.formats.portblas.parameter_files import Config, RuleSet, read
 from tunesmith.session.portblas.generate import generate
@@ -133,7 +133,7 @@ def test_counts_of_all_and_of_valid_combinations(config: Config) -> None:
 @pytest.mark.parametrize("spelling", ["--list-files", "--list_files"])
 def test_compat_prints_the_list_and_the_names(path: Path, spelling: str) -> None:
     def printed(*more: str) -> str:
-        result = CliRunner().invoke(_app.app, ["portblas", "generate", str(path), "--mode", "compat", *more])
+        result = CliRunner().invoke(app.app, ["portblas", "generate", str(path), "--mode", "compat", *more])
         assert (result.exit_code, result.stderr) == (0, "")
         return result.stdout
 

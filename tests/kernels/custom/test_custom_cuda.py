@@ -14,8 +14,7 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, STENCIL, edited, type_of
 from tunesmith import session
-from tunesmith.devices import Found
-from tunesmith.devices import choice as _choice
+from tunesmith.devices import Found, choice
 from tunesmith.kernels import KERNELS, OPEN, family_for, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems.custom import CustomOperation
@@ -287,9 +286,9 @@ def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | Found) -> None:
     def find(api: str) -> tuple[Found, ...]:
         return tuple(one for one in ones if (one.target.api if one.target else one.name) == api)
 
-    real = _choice._find
-    monkeypatch.setattr(_choice, "_find", lambda api: real(api) if api == "fake" else find(api))
-    monkeypatch.setattr(_choice, "_trial", lambda api, selector: "")
+    real = choice._find
+    monkeypatch.setattr(choice, "_find", lambda api: real(api) if api == "fake" else find(api))
+    monkeypatch.setattr(choice, "_trial", lambda api, selector: "")
 
 
 def tuning_file(description: Path, text: str = TUNING) -> Path:

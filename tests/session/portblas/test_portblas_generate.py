@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from portblas_files import DATA, LOCAL, NON_LOCAL, needs_data, written
-from tunesmith.cli import app as _app
+from tunesmith.cli import app
 from tunesmith.formats.portblas.lines import FIRST_LINE
 from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.records import Configuration, UserError
@@ -45,7 +45,7 @@ def times(folder: Path) -> dict[str, int]:
 
 
 def invoke(*arguments: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(_app.app, ["portblas", *map(str, arguments)])
+    result = CliRunner().invoke(app.app, ["portblas", *map(str, arguments)])
     if isinstance(result.exception, UserError):
         raise result.exception
     assert result.exit_code == code, result.output

@@ -29,7 +29,7 @@ from tunesmith.report.portblas import outcome as report
 from tunesmith.search import STRATEGIES
 from tunesmith.session.frame import events
 from tunesmith.session.frame.record import RunOutcome as Done
-from tunesmith.session.portblas import transposition as _portblas_tuner
+from tunesmith.session.portblas import transposition
 from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
 from tunesmith.session.portblas.rows import RowKind
 from tunesmith.session.portblas.task import PortBlasTask
@@ -192,7 +192,7 @@ def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
 
 @pytest.mark.thorough
 def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
-    monkeypatch.setattr(_portblas_tuner, "LONG_LIST", 2)
+    monkeypatch.setattr(transposition, "LONG_LIST", 2)
     assert tune(fake(listed=TILES[:3]), tmp_path, budget_minutes=10.0).plan.tuned[0].searched
     assert not tune(fake(listed=TILES[:3]), tmp_path).plan.tuned[0].searched
     assert not tune(fake(listed=TILES[:2]), tmp_path, budget_minutes=10.0).plan.tuned[0].searched
@@ -201,10 +201,10 @@ def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
 def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypatch):
     """The same GPU has two ways; elsewhere the system BLAS is called where the kernels run."""
     by_opencl = replace(H200, api="OpenCL", selector="OpenCL:0:0")
-    monkeypatch.setattr(_portblas_tuner, "discover", lambda selector, check: (Found(H200.name, H200),))
-    assert _portblas_tuner.blas_target(by_opencl) == H200
+    monkeypatch.setattr(transposition, "discover", lambda selector, check: (Found(H200.name, H200),))
+    assert transposition.blas_target(by_opencl) == H200
     for other in (H200, replace(by_opencl, name="another GPU"), replace(by_opencl, architecture="gfx90a")):
-        assert _portblas_tuner.blas_target(other) == other
+        assert transposition.blas_target(other) == other
 
 
 # --- on this machine's CPU ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import gf2 as _gf2
+from . import gf2
 from .arrays import Words
 
 
@@ -47,7 +47,7 @@ def _advance(states: Words) -> None:
         z[:] = component.advance(z)
 
 
-_matrix, _jump = _gf2.powers(_advance, 4)
+_matrix, _jump = gf2.powers(_advance, 4)
 
 
 class Lfsr113:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import gf2 as _gf2
+from . import gf2
 from .arrays import Words
 
 WEYL = 362437
@@ -28,7 +28,7 @@ def _shift(x: Words) -> None:
     x[4] = fresh
 
 
-_matrix, _jump = _gf2.powers(_shift, 5)
+_matrix, _jump = gf2.powers(_shift, 5)
 
 
 class Xorwow:

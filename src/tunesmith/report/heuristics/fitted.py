@@ -15,7 +15,7 @@ from tunesmith.session.heuristics.audit import FamilyAudit, HeuristicAudit
 from tunesmith.session.heuristics.fit import WrittenFit
 from tunesmith.session.heuristics.sources import ReadSample
 
-from .. import text as _text
+from .. import numbers as _text
 from ..run import Document
 from ..table import table, titled
 

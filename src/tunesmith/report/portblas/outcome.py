@@ -13,7 +13,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import HEADER, PortBlasPlan
 from tunesmith.session.portblas.rows import RowKind, SolutionRow, Tuned
 
-from .. import text as _text
+from .. import numbers as _text
 from ..run import Document, closing, head
 from ..table import table, titled
 

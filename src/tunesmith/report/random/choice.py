@@ -15,7 +15,7 @@ from tunesmith.logic.random.matrix import SpeedRatio
 from tunesmith.records import LaunchShape, printable
 from tunesmith.session.random.select import Selected
 
-from .. import text as _text
+from .. import numbers as _text
 from ..run import Document, fields
 from ..table import table, titled
 

@@ -12,7 +12,7 @@ from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.random.compile import CompilePlan, ProgramCompilation
 
-from .. import text as _text
+from .. import numbers as _text
 from ..run import Document, head
 from ..table import table, titled
 

@@ -11,7 +11,7 @@ from tunesmith.logic.random.decision import RandomDecision
 from tunesmith.logic.random.matrix import RandomCase
 from tunesmith.records import LaunchShape
 
-from .. import text as _text
+from .. import numbers
 from ..colours import ColourScale, ink
 from ..templating import template
 
@@ -177,7 +177,7 @@ def _not_there(decision: RandomDecision, case: RandomCase) -> Callable[[LaunchSh
 
 
 def _title(case: RandomCase, several: bool) -> str:
-    size = f", {_text.size(case.bytes)}" if several and case.bytes else ""
+    size = f", {numbers.size(case.bytes)}" if several and case.bytes else ""
     return f"{case.distribution} {case.value_type}{size}"
 
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.intensity.calibrate import RooflinePlan
 
-from .. import text as _text
+from .. import numbers
 from ..run import Document, closing, fields, head
 from ..table import table
 
@@ -18,8 +18,8 @@ def measured(outcome: RunOutcome[RooflinePlan]) -> RenderableType:
     shown = table("data type", *right, "peak of", "bandwidth of", right=right)
     for known in outcome.plan.made:
         rates = (
-            _text.rate(known.flops_per_second),
-            _text.rate(known.bytes_per_second, "B"),
+            numbers.rate(known.flops_per_second),
+            numbers.rate(known.bytes_per_second, "B"),
             f"{known.roofline.ridge:.4g}",
         )
         shown.add_row(known.data_type, *rates, known.peak_of, known.bandwidth_of)

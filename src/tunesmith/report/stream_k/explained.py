@@ -11,7 +11,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.stream_k.calibrate import CalibrationPlan
 from tunesmith.session.stream_k.explain import ExplainedLaunch, Explanation
 
-from .. import text as _text
+from .. import numbers
 from ..run import Document, closing, head
 from ..table import table, titled
 
@@ -104,14 +104,14 @@ def _numbers(decision: StreamKDecision) -> tuple[str, ...]:
 def _expected(decision: StreamKDecision) -> tuple[str, str]:
     if decision.seconds is None:
         return "", ""
-    interval = " - ".join(map(_text.time, decision.interval)) if decision.interval else ""
-    return _text.time(decision.seconds), interval
+    interval = " - ".join(map(numbers.time, decision.interval)) if decision.interval else ""
+    return numbers.time(decision.seconds), interval
 
 
 def _took(line: ExplainedLaunch) -> str:
     if line.measured is None:
         return line.failed
-    return f"{_text.time(line.measured.seconds)} {_text.half_width(line.measured)}"
+    return f"{numbers.time(line.measured.seconds)} {numbers.half_width(line.measured)}"
 
 
 def _why(explanation: Explanation) -> list[str]:

@@ -13,7 +13,7 @@ from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, Stream
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept
 
-from .. import text as _text
+from .. import numbers
 from ..random.heatmap import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, width
 from ..templating import template
 
@@ -118,10 +118,10 @@ def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> PlotP
         f"K = {work.k}",
         f"{waves or 'no'} whole {'wave' if waves == 1 else 'waves'}, {work.iterations} iterations",
         tuple(Tick(placed(at, low)[0], str(at)) for at in ticks),
-        tuple(Tick(placed(0, at)[1], _text.time(at)) for at in _log_ticks(low, high)),
+        tuple(Tick(placed(0, at)[1], numbers.time(at)) for at in _log_ticks(low, high)),
         tuple((colour, tuple(placed(*point) for point in points)) for colour, points in lines if points),
         tuple(
-            (*placed(one.work.tiles % groups, estimate.seconds), f"{one.problem}: {_text.time(estimate.seconds)}")
+            (*placed(one.work.tiles % groups, estimate.seconds), f"{one.problem}: {numbers.time(estimate.seconds)}")
             for one, estimate in rings
         ),
     )

@@ -12,7 +12,7 @@ from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept, misses, scores
 
-from .. import text as _text
+from .. import numbers as _text
 from ..run import Document, closing, head
 from ..table import table, titled
 from .explained import about

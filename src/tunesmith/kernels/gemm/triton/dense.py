@@ -12,7 +12,7 @@ from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType,
 from tunesmith.spaces import Space
 
 from . import guess as _guess
-from . import launches as _launches
+from . import launches
 from . import parameters as p
 from . import rules as rules
 from .shape import TritonShape
@@ -58,7 +58,7 @@ class TritonGemm(Kernel):
         yield from rules.not_resident(shape, facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        return _launches.modules(TritonShape.of(config), typed(problem_type))
+        return launches.modules(TritonShape.of(config), typed(problem_type))
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """Raises UserError for a grid of work-groups that wait for one another and, by `facts`, cannot run at once."""
@@ -67,7 +67,7 @@ class TritonGemm(Kernel):
             raise UserError(STREAM_GRID.name, refusal.detail, "give no more than run at once, or 0")
         if 0 in (gemm.m, gemm.n, gemm.batch):
             return Plan(())
-        return _launches.plan(shape, gemm, target, {fact.entry: fact for fact in facts})
+        return launches.plan(shape, gemm, target, {fact.entry: fact for fact in facts})
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         shape = TritonShape.of(config)
