@@ -16,7 +16,7 @@ from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Sum
 from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
 
-from . import numbers as _text
+from . import numbers as _numbers
 from .run import closing
 from .table import table, titled
 
@@ -30,7 +30,7 @@ def devices(found: Sequence[Found]) -> RenderableType:
     for one in found:
         if one.usable and one.target:
             t = one.target
-            sizes = (_text.size(b) for b in (t.local_memory_bytes, t.global_memory_bytes, t.last_level_cache_bytes))
+            sizes = (_numbers.size(b) for b in (t.local_memory_bytes, t.global_memory_bytes, t.last_level_cache_bytes))
             limits = (str(t.compute_units), str(t.max_work_group_size), *sizes, "yes" if t.double_precision else "no")
             shown.add_row(t.selector, t.name, t.kind, *limits)
     unusable = [f"{one.name}: {one.problem}; {one.remedy}" for one in found if not one.usable]
@@ -53,7 +53,7 @@ def plan(made: Forecast) -> RenderableType:
             "",
         ]
     if made.seconds is not None:
-        parts.append(f"expected: about {_text.duration(made.seconds)}, on a machine as busy as now")
+        parts.append(f"expected: about {_numbers.duration(made.seconds)}, on a machine as busy as now")
     return Group(*parts)
 
 
@@ -75,7 +75,7 @@ def _forecast(group: GroupForecast) -> RenderableType:
     for before, after, seconds in zip(group.forecast.before, group.forecast.after, group.seconds, strict=True):
         numbers = (before.lineages, before.choices, before.candidates, before.sizes, before.enqueues)
         legal = f"{'~' if after.is_estimated else ''}{after.enqueues}" if before.enqueues else ""
-        expected = _text.duration(seconds) if seconds else ""
+        expected = _numbers.duration(seconds) if seconds else ""
         shown.add_row(before.name, *(str(number or "") for number in numbers), legal, str(before.survivors), expected)
     return shown
 
@@ -96,7 +96,7 @@ def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
         rate = document.unit.rate
         shown = table("size", rate, "±", "n", "solution", right=(rate, "±", "n"))
         for row in document.rows:
-            name, doubt = document.solutions[row.solution].name, _text.half_width(row.estimate)[1:]
+            name, doubt = document.solutions[row.solution].name, _numbers.half_width(row.estimate)[1:]
             if row.ties:
                 name += f" (as fast: {', '.join(document.solutions[tie].name for tie in row.ties)})"
             shown.add_row("x".join(map(str, row.where)), f"{row.rate:.4g}", doubt, str(row.estimate.count), name)
@@ -137,8 +137,8 @@ def summary(found: Summary) -> RenderableType:
         parts += [titled("rejected, and so not measured", counted), ""]
     if found.failures:
         parts += [titled("failures", _failures(found.failures)), ""]
-    last = f"; the last run took {_text.duration(end.seconds)}" if end else ""
-    return Group(*parts, f"cost: {_text.cost(found.cost)}{last}")
+    last = f"; the last run took {_numbers.duration(end.seconds)}" if end else ""
+    return Group(*parts, f"cost: {_numbers.cost(found.cost)}{last}")
 
 
 def _failures(failures: Sequence[Failure]) -> RenderableType:
@@ -154,8 +154,8 @@ def _steps(steps: Sequence[StepRecord]) -> RenderableType:
         cells = [str(number or "") for number in (step.lineages, step.candidates, step.problems, *refused)]
         varied = [winner for winner in step.winners if winner.chosen]
         for place, winner in enumerate(varied or [None]):
-            chosen = _text.configuration(winner.chosen) + (" (tie)" if winner.tie else "") if winner else ""
-            lineage = _text.configuration(winner.lineage.without(winner.chosen)) if winner else ""
+            chosen = _numbers.configuration(winner.chosen) + (" (tie)" if winner.tie else "") if winner else ""
+            lineage = _numbers.configuration(winner.lineage.without(winner.chosen)) if winner else ""
             shown.add_row(*(([step.name, *cells]) if place == 0 else [""] * 6), chosen, lineage)
     return shown
 
@@ -177,7 +177,7 @@ def _final(name: str, sheet: Sheet) -> RenderableType:
 
 def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> RenderableType:
     """The solution, which rule chose it, how long it should take, and what its logic's run had not decided yet."""
-    expected = _text.time(chosen.expected_seconds) if chosen.expected_seconds is not None else "not known"
+    expected = _numbers.time(chosen.expected_seconds) if chosen.expected_seconds is not None else "not known"
     near = "x".join(map(str, chosen.neighbour))
     why = {
         Rule.EXACT: "exact: this size was measured",
@@ -190,7 +190,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
         f"solution  {chosen.name}",
         f"rule      {why}",
         f"expected  {expected}",
-        f"kernel    {chosen.solution.kernel}: {_text.configuration(chosen.solution.configuration)}",
+        f"kernel    {chosen.solution.kernel}: {_numbers.configuration(chosen.solution.configuration)}",
         *([f"unfinished {unfinished}; the same tuning goes on"] if unfinished else []),
     )
 
@@ -203,7 +203,7 @@ def comparison(compared: Compared, folder: Path) -> RenderableType:
     for one in compared.rows:
         ratio = one.ratio
         ours, peer = (f"{one.flops / time.seconds * 1e-9:.4g}" for time in (ratio.ours, ratio.peer))
-        interval, doubt = f"{ratio.low:.2f} to {ratio.high:.2f}", _text.half_width(ratio.ours)[1:]
+        interval, doubt = f"{ratio.low:.2f} to {ratio.high:.2f}", _numbers.half_width(ratio.ours)[1:]
         said = f"{'? ' * is_wide(ratio)}{ratio.ratio:.2f}"
         shown.add_row(str(one.problem), ours, doubt, peer, said, interval, one.solution)
     files = sorted(folder.rglob("*_Final.csv")) if folder.is_dir() else []

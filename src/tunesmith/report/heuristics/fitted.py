@@ -15,7 +15,7 @@ from tunesmith.session.heuristics.audit import FamilyAudit, HeuristicAudit
 from tunesmith.session.heuristics.fit import WrittenFit
 from tunesmith.session.heuristics.sources import ReadSample
 
-from .. import numbers as _text
+from .. import numbers as _numbers
 from ..run import Document
 from ..table import table, titled
 
@@ -48,7 +48,7 @@ def fitted_document(made: WrittenFit) -> Document:
             {
                 "products": seed.products,
                 "tile_area": seed.tile_area,
-                "configuration": _text.configuration(seed.configuration),
+                "configuration": _numbers.configuration(seed.configuration),
             }
             for seed in heuristic.seeds
         ],
@@ -114,7 +114,7 @@ def _buckets(heuristic: FittedHeuristic, read: ReadSample) -> RenderableType:
             interval,
             str(seed.products),
             "" if seed.tile_area is None else f"{seed.tile_area:.0f}",
-            _text.configuration(seed.configuration),
+            _numbers.configuration(seed.configuration),
         )
     return titled(title, f"ridge {heuristic.ridge:.4g} FLOP/byte, {heuristic.units} compute units", shown)
 

@@ -13,7 +13,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import HEADER, PortBlasPlan
 from tunesmith.session.portblas.rows import RowKind, SolutionRow, Tuned
 
-from .. import numbers as _text
+from .. import numbers as _numbers
 from ..run import Document, closing, head
 from ..table import table, titled
 
@@ -76,8 +76,8 @@ def _cells(one: Tuned, row: SolutionRow, place: int) -> list[str]:
     return [
         f"{place}{'*' if row is one.winner else ''}",
         f"{one.flops / row.time.seconds / 1e9:.4g}",
-        _text.half_width(row.time)[1:],
-        _text.time(row.time.seconds),
+        _numbers.half_width(row.time)[1:],
+        _numbers.time(row.time.seconds),
         f"{ratio:.3f}" if ratio else "-",
         f"{error:.1e}" if error is not None else "-",
         what,

@@ -15,7 +15,7 @@ from tunesmith.logic.random.matrix import SpeedRatio
 from tunesmith.records import LaunchShape, printable
 from tunesmith.session.random.select import Selected
 
-from .. import numbers as _text
+from .. import numbers as _numbers
 from ..run import Document, fields
 from ..table import table, titled
 
@@ -133,7 +133,7 @@ def _pairs(decision: RandomDecision) -> RenderableType:
         speeds = _speeds(decision, ratio)
         interval = f"{ratio.low:.3f} to {ratio.high:.3f}" if ratio.low < ratio.high else "-"
         slower = any(one.case == ratio.case for one in decision.regressions)
-        cells = [_text.size(ratio.case.bytes) if ratio.case.bytes else "-", *speeds, f"{ratio.ratio:.3f}", interval]
+        cells = [_numbers.size(ratio.case.bytes) if ratio.case.bytes else "-", *speeds, f"{ratio.ratio:.3f}", interval]
         if safe:
             cells.append(_ratio_of(decision, ratio, safe))
         shown.add_row(ratio.case.distribution, ratio.case.value_type, *cells, "slower" if slower else "")

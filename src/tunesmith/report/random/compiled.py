@@ -12,7 +12,7 @@ from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.random.compile import CompilePlan, ProgramCompilation
 
-from .. import numbers as _text
+from .. import numbers as _numbers
 from ..run import Document, head
 from ..table import table, titled
 
@@ -33,14 +33,14 @@ def tables(outcome: RunOutcome[CompilePlan]) -> RenderableType:
             str(made["found"]),
             _range(made["registers_least"], made["registers_most"]),
             f"{spilling}, to {made['spill_bytes_most']} B" if spilling else "-",
-            _text.size(most) if most else "-",
+            _numbers.size(most) if most else "-",
             str(sum(made["rejected"].values()) or "-"),
             str(made["failed"] or "-"),
         )
     run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.plan.compiler}, finds them"
     lines = [
         *(f"rejected: {count} for {reason}, such as {example}" for reason, count, example in _rejections(outcome)),
-        f"compiled in {_text.duration(outcome.seconds)}; the binaries are in {outcome.folder / CACHE}, where {run}",
+        f"compiled in {_numbers.duration(outcome.seconds)}; the binaries are in {outcome.folder / CACHE}, where {run}",
         *(f"look at: {sentence}" for sentence in _shortened(outcome.look_at)),
     ]
     return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.plan.compiler}", shown), *lines)

@@ -12,7 +12,7 @@ from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept, misses, scores
 
-from .. import numbers as _text
+from .. import numbers as _numbers
 from ..run import Document, closing, head
 from ..table import table, titled
 from .explained import about
@@ -90,7 +90,7 @@ def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
 
 
 def _launch(one: Swept, choice: StreamKChoice) -> str:
-    return f"{_choice(one.work, choice)}: {_text.time(one.finals[choice].seconds)}"
+    return f"{_choice(one.work, choice)}: {_numbers.time(one.finals[choice].seconds)}"
 
 
 def _choice(work: Work, choice: StreamKChoice) -> str:

@@ -9,7 +9,7 @@ from tunesmith.kernels.gemm.launching import factor, final, grid, integers
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Argument, Launch, Plan, Target
 
-from .numbers import Macros, Section
+from .text import Macros, Section
 from .tiling import AccessWidth, Pair, ProgramTraits, Tiling, blocks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .algorithm import Algorithm, transposes
-from .numbers import Section, named
+from .text import Section, named
 from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, AccessWidth, ProgramTraits, Tiling, widest
 
 UNROLLED = 4

@@ -9,7 +9,7 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import OperandArgument, Plan, Target
 
 from .algorithm import Algorithm, block_macros, transposes
-from .numbers import Macros, Section, named
+from .text import Macros, Section, named
 from .tiling import AccessWidth, ProgramTraits, Tiling, blocks
 
 

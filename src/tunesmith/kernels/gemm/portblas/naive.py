@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .algorithm import Algorithm, block_macros, transposes
-from .numbers import Macros, Section
+from .text import Macros, Section
 from .tiling import Pair, ProgramTraits, Tiling
 
 ADDRESSES = 16

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES
 
 from .algorithm import Algorithm
-from .numbers import Macros, Section, text_of
+from .text import Macros, Section, text_of
 from .tiling import ProgramTraits, Tiling
 
 

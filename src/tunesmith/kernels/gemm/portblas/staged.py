@@ -11,7 +11,7 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Launch, Plan, Target, WorkspaceArgument
 
 from .algorithm import Algorithm, block_macros
-from .numbers import Macros, Section, named
+from .text import Macros, Section, named
 from .tiling import WIDEST_ACCESS, WIDEST_REGISTER, AccessWidth, ProgramTraits, Tiling, blocks, widest
 
 WARP = 32

@@ -13,9 +13,9 @@ from . import rules
 from .guess import seconds
 from .kinds import ROW_BYTES
 from .launch import plan_of
-from .numbers import module
 from .parameters import INSTRUCTION, space_of
 from .shape import ROWS_OF_A_GROUP
+from .text import module
 
 
 class CudaWgmmaGemm(Kernel):

@@ -12,9 +12,9 @@ from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType
 
 from .kinds import kind_of
 from .launch import COPIES, sides_of, workspace_bytes
-from .numbers import ARCHITECTURE
 from .schedule import WgmmaSchedule, Workspace
 from .shape import COLUMN_STEP, ROWS_OF_A_GROUP, WgmmaShape
+from .text import ARCHITECTURE
 
 MOST_BOX = 256
 FEW_SPILLED_BYTES = 64
