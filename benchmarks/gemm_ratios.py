@@ -322,7 +322,7 @@ def _panels(grouped: Mapping[str, Sequence[Row]], scale: Scale) -> Iterator[Pane
         mean = geomean([row.ours.ratio for row in rows])
         title = f"{name}: {mean:.3f}"
         width = max(STEP * (len(ordered) + 1), 7.0 * len(title))
-        dots = tuple(_dot(row, STEP * (place + 1), scale) for place, row in enumerate(ordered))
+        dots = tuple(_dot(row, STEP * (index + 1), scale) for index, row in enumerate(ordered))
         yield Panel(x, width, title, scale.y(mean), dots)
         x += width + GAP
 

@@ -58,7 +58,7 @@ def times_of(store: Store, problem_type: str) -> Times:
 def left_out(document: Document, times: Times, every: int) -> Iterator[LeftOut]:
     """Each size once, chosen for by the logic that has none of its third."""
     for turn in range(every):
-        kept = tuple(row for place, row in enumerate(document.rows) if place % every != turn)
+        kept = tuple(row for index, row in enumerate(document.rows) if index % every != turn)
         if not kept:
             continue
         logic = Logic(replace(document, rows=kept))

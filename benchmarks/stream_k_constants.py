@@ -145,10 +145,10 @@ def chosen(problem: Problem, expected: Sequence[float], as_good: float) -> int:
     if problem.choices[best].mode is not SharingMode.STREAM_K:
         return best
     alike = [
-        place for place, choice in enumerate(problem.choices)
-        if choice.mode is SharingMode.STREAM_K and expected[place] <= expected[best] * (1 + as_good)
+        index for index, choice in enumerate(problem.choices)
+        if choice.mode is SharingMode.STREAM_K and expected[index] <= expected[best] * (1 + as_good)
     ]  # fmt: skip
-    return max(alike, key=lambda place: problem.choices[place].grid)
+    return max(alike, key=lambda index: problem.choices[index].grid)
 
 
 def geomean(values: Iterator[float]) -> float:

@@ -41,7 +41,7 @@ def problems(tile: tuple[int, int], units: int) -> Iterator[Sizes]:
 def spread(every: Sequence[Sizes], count: int) -> list[Sizes]:
     """So many of them, in their order: of every depth its share, at even distances."""
     by_depth = sorted(every, key=lambda sizes: sizes[2])
-    chosen = {by_depth[place * len(every) // count] for place in range(count)}
+    chosen = {by_depth[index * len(every) // count] for index in range(count)}
     return [sizes for sizes in every if sizes in chosen]
 
 

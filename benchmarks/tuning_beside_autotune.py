@@ -63,7 +63,7 @@ def some_of(problems: Sequence[ListedGemm], each: int) -> list[ListedGemm]:
     for trans_a, trans_b in LAYOUTS:
         alike = [one for one in problems if one.batch == 1 and (one.trans_a, one.trans_b) == (trans_a, trans_b)]
         count = min(each, len(alike))
-        chosen += [alike[place * len(alike) // count] for place in range(count)]
+        chosen += [alike[index * len(alike) // count] for index in range(count)]
     return chosen
 
 

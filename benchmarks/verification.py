@@ -50,16 +50,16 @@ def _measured(device: Device, problem: Problem) -> tuple[float, ...]:
     cases, verifier = Cases(0), Verifier(device)
 
     def judge(by: Callable[[int, VerificationCase], Verdict]) -> None:
-        for place, check in enumerate(checks):
-            verdict = by(place, cases.get(check))
+        for index, check in enumerate(checks):
+            verdict = by(index, cases.get(check))
             assert verdict.wrong is None, verdict.wrong
 
-    def on_host(place: int, case: VerificationCase) -> Verdict:
+    def on_host(index: int, case: VerificationCase) -> Verdict:
         with HostMemory(device, case) as memory:
-            return _judged(memory, programs, plans[place], case)
+            return _judged(memory, programs, plans[index], case)
 
-    def on_device(place: int, case: VerificationCase) -> Verdict:
-        return verifier.judge(programs, plans[place], case)
+    def on_device(index: int, case: VerificationCase) -> Verdict:
+        return verifier.judge(programs, plans[index], case)
 
     making = _seconds(lambda: [cases.get(check) for check in checks])
     verifier.hold(cases.get(checks[0]))  # compiles the programs

@@ -208,18 +208,18 @@ def test_a_storage_elements_number_says_whether_it_is_the_arrays(shape, order, g
     steps = falling_steps(operand)
     if steps is None:
         return
-    inside = np.array([_belongs(place, steps) for place in range(operand.storage_elements)])
+    inside = np.array([_belongs(index, steps) for index in range(operand.storage_elements)])
     padding = padding_mask(operand)
     if padding is not None:
         assert np.array_equal(inside, ~padding)
 
 
-def _belongs(place, steps):
+def _belongs(location, steps):
     for stride, extent in steps:
-        if place // stride >= extent:
+        if location // stride >= extent:
             return False
-        place %= stride
-    return place == 0
+        location %= stride
+    return location == 0
 
 
 def test_what_the_programs_cannot_read_is_left_to_the_host():

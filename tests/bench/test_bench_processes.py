@@ -185,7 +185,7 @@ def test_racing_changes_no_winner_by_more_than_the_noise(cache):
 
 def test_interleaved_samples_are_aligned_and_a_bad_one_is_left_out(cache):
     names = ["none", "wrong value", "segfault", "none", "hang", "compile error"]
-    jobs = [job(fault=name, LoopUnroll=4 + place, FakeNoise=1) for place, name in enumerate(names)]
+    jobs = [job(fault=name, LoopUnroll=4 + index, FakeNoise=1) for index, name in enumerate(names)]
     with Bench(GPU, QUICK, cache) as bench:
         found = bench.interleave(jobs)
     assert [one.outcome for one in found] == [EXPECTED[name][0] for name in names]

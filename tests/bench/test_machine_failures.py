@@ -136,7 +136,7 @@ def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypat
         patched.setattr(os, "posix_fallocate", full)
         with pytest.raises(UserError, match=r"cannot write there \(No space left on device\)") as raised:
             tuned(tmp_path, text)
-    assert raised.value.place == str(tmp_path / "run" / "cache")
+    assert raised.value.location == str(tmp_path / "run" / "cache")
     before = rows(tmp_path / "run")
     assert {row["outcome"] for row in before.values()} == {"ok"}
     tuned(tmp_path, text)

@@ -88,7 +88,7 @@ def test_a_logic_of_no_such_type_is_refused_with_its_line(tmp_path: Path, old: s
         tunesmith.load(path, device="fake:CPU:8")
     # What is about a field is at the fields; what they are wrong for may stand elsewhere.
     lines = {line_of(GOOD, part) for part in (old, "fields:", "name: Cij")}
-    assert caught.value.place in {f"{path}:{line}" for line in lines}
+    assert caught.value.location in {f"{path}:{line}" for line in lines}
     assert says in caught.value.what
 
 
@@ -245,7 +245,7 @@ def test_a_pipe_and_a_device_without_an_end_are_refused_at_once(tmp_path: Path, 
     except UserError as error:
         answer = error
     assert isinstance(answer, UserError)
-    assert str(path) in answer.place
+    assert str(path) in answer.location
 
 
 def test_pipes_in_a_folder_are_passed_over(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_mistakes_in_a_tuning_file_are_told(tmp_path: Path, change: tuple[str, s
     with pytest.raises(UserError) as told:
         of(tmp_path, TUNING.replace(*change), "tuning.yaml")
     assert any(what in str(error) for error in told.value.errors), told.value
-    assert any(error.place.endswith(f"tuning.yaml:{line}") for error in told.value.errors), told.value
+    assert any(error.location.endswith(f"tuning.yaml:{line}") for error in told.value.errors), told.value
 
 
 def test_a_tuning_file_of_another_operation_is_refused(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def tune(file: Path, folder: Path, device: str) -> list[object]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
     folder = tmp_path_factory.mktemp("undisturbed")
     file = fake_file(folder)
-    return {device: Undisturbed.run(file, device, folder / str(place)) for place, device in enumerate((GPU, CPU))}
+    return {device: Undisturbed.run(file, device, folder / str(index)) for index, device in enumerate((GPU, CPU))}
 
 
 def measured(found: dict[Key, Row]) -> dict[Key, Any]:

@@ -65,7 +65,7 @@ def test_one_matrix_goes_without_strides():
 def test_sums_and_scalars_have_the_type_that_cublas_wants(types, data, compute, scalar):
     dtype, dest = types
     _, arguments = gemm_arguments(GemmCall.of(call(dtype=dtype, dest=dest, batch=1)), POINTERS)
-    assert [plain(arguments[place]) for place in (7, 10, 14)] == [data[0], data[0], data[1]]
+    assert [plain(arguments[index]) for index in (7, 10, 14)] == [data[0], data[0], data[1]]
     assert plain(arguments[-2]) == compute
     assert isinstance(arguments[5]._obj, scalar)
     assert isinstance(arguments[12]._obj, scalar)

@@ -86,7 +86,7 @@ def test_the_extension_is_called_with_its_first_algorithm_on_the_stream():
         fake.calls.clear()
         bound(blas, step, EXTENDED, 11)()
         (arguments,) = fake.said("cublasLtMatmul")
-        operands = [arguments[place] for place in (3, 5, 8, 10)]
+        operands = [arguments[index] for index in (3, 5, 8, 10)]
         assert operands == [0xA000, 0xB000, c, 0xD000]
         assert (arguments[2], arguments[7]) == (1.5, step.parameters["beta"])
         assert list(arguments[12]) == [77] * 8
@@ -113,8 +113,8 @@ def test_a_call_that_is_made_again_moves_to_other_memory_with_its_bias_and_scale
         enqueue(stream, addresses)
     assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [(8, 0xEE08), (18, 0xF200)]
     first, second, third = fake.said("cublasLtMatmul")
-    assert [first[place] for place in (3, 5, 8, 10, 13, 15)] == [0xA000, 0xB000, 0xD000, 0xD000, 0x10000, 5]
-    assert [second[place] for place in (3, 5, 8, 10, 13, 15)] == [0xAA10, 0xB000, 0xDD00, 0xDD00, 0x20000, 6]
+    assert [first[index] for index in (3, 5, 8, 10, 13, 15)] == [0xA000, 0xB000, 0xD000, 0xD000, 0x10000, 5]
+    assert [second[index] for index in (3, 5, 8, 10, 13, 15)] == [0xAA10, 0xB000, 0xDD00, 0xDD00, 0x20000, 6]
     assert second[3:] == third[3:]
     assert len(fake.said("cublasLtMatmulAlgoGetHeuristic")) == 1, "A is aligned to 16 bytes now, and to 256 before"
     assert fake.said("cublasLtMatrixLayoutCreate") == []

@@ -83,9 +83,9 @@ class Driver:
         return (tuple(shape), stream, *values)
 
     def _replace(self, tensor_map, address) -> tuple[object, ...]:
-        place = ctypes.addressof(tensor_map._obj)
-        assert place % ALIGNMENT == 0
-        ctypes.memmove(place, word(address.value) * 16, 128)
+        location = ctypes.addressof(tensor_map._obj)
+        assert location % ALIGNMENT == 0
+        ctypes.memmove(location, word(address.value) * 16, 128)
         return (address.value,)
 
     def told(self, name: str) -> list[tuple[object, ...]]:
@@ -206,8 +206,8 @@ def test_a_launch_is_configured_as_the_drivers_header_has_it():
     driver = pytest.importorskip("cuda.bindings.driver")
     theirs, ours = driver.CUlaunchConfig(), LaunchConfig(1, 2, 3, 4, 5, 6, 7, 8, None, 0)
     for number, name in enumerate(("gridDim", "blockDim")):
-        for place, axis in enumerate("XYZ"):
-            setattr(theirs, name + axis, 1 + 3 * number + place)
+        for index, axis in enumerate("XYZ"):
+            setattr(theirs, name + axis, 1 + 3 * number + index)
     theirs.sharedMemBytes, theirs.hStream, theirs.numAttrs = 7, driver.CUstream(8), 0
     found = LaunchConfig.from_address(theirs.getPtr())
     assert [getattr(found, name) for name, _ in ours._fields_] == [getattr(ours, name) for name, _ in ours._fields_]

@@ -337,7 +337,7 @@ def survives(use: Callable[[Path], object], path: Path, what: str) -> None:
             warnings.simplefilter("ignore", UserWarning)
             use(path)
     except UserError as error:
-        if not all((error.place, error.what, error.remedy)):
+        if not all((error.location, error.what, error.remedy)):
             pytest.fail(f"{what}: says too little: {error}")
     except Exception as error:
         raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error

@@ -84,11 +84,11 @@ def test_what_lies_between_the_rows_of_out_is_left_alone(device):  # type: ignor
 
 def test_out_may_be_an_operand():
     a, b = normal(12, 12), normal(12, 12)
-    for place in range(3):
+    for index in range(3):
         arrays = [a.copy(), b.copy(), normal(12, 12)]
         expected = arrays[0] @ arrays[1] + 2 * arrays[2]
         with library(logic(TYPES[0])) as lib:
-            close(lib.matmul(arrays[0], arrays[1], c=arrays[2], beta=2.0, out=arrays[place]), expected)
+            close(lib.matmul(arrays[0], arrays[1], c=arrays[2], beta=2.0, out=arrays[index]), expected)
 
 
 def test_one_matrix_serves_a_whole_batch_as_in_numpy():
@@ -288,7 +288,7 @@ class TestFiles:
         path = self.written(tmp_path, device="a device of the future")
         with pytest.raises(UserError, match=r"a device of the future.*fake GPU.*fake CPU") as caught:
             tunesmith.load(path).launch("GEMM", A=normal(2, 2), B=normal(2, 2))
-        assert caught.value.place == str(path)
+        assert caught.value.location == str(path)
 
     def test_a_device_api_that_is_not_here_is_named(self, tmp_path: Path):
         with pytest.raises(UserError, match="Quantum"):
@@ -317,7 +317,7 @@ class TestFiles:
         what = r"its kernels are in OpenCL, fake CPU \(fake:CPU:8\) runs only fake"
         with pytest.raises(UserError, match=f"{what}; tune on that device, or name one") as caught:
             tunesmith.load(path, device=wanted).matmul(normal(2, 2), normal(2, 2))
-        assert caught.value.place == str(path)
+        assert caught.value.location == str(path)
 
     def test_another_driver_is_said_once(self, tmp_path: Path):
         lib = tunesmith.load(self.written(tmp_path, driver="0.9"))

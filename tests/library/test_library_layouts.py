@@ -254,7 +254,7 @@ def test_a_problem_that_was_measured_with_its_leading_dimensions_has_its_own_win
     leading = {0: (), 2: (8, 8, 8, 8), 6: (12, 12, 12, 12)}
     named = tuple(Named(f"S{padding}", solution(NN, LoopUnroll=4 + padding)) for padding in leading)
     time = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
-    rows = tuple(SizeRow((6, 6, 6), where, place, time, 1.0) for place, where in enumerate(leading.values()))
+    rows = tuple(SizeRow((6, 6, 6), where, index, time, 1.0) for index, where in enumerate(leading.values()))
     told: list[Launched] = []
     with library(Logic(Document(ORIGIN, NN, named, rows, 0)), launched=told.append) as lib:
         for padding in leading:

@@ -134,10 +134,10 @@ def test_what_no_type_takes_is_copied_on_the_device(rig, make):
 
 def test_out_may_be_an_operand_or_overlap_one(rig):
     lib = rig.library(*every_type())
-    for place in range(3):
+    for index in range(3):
         tensors = [rig.normal(6, 6), rig.normal(6, 6) + 1, rig.normal(6, 6) - 1]
         wanted = product(tensors[0], tensors[1]) + 2 * numbers(tensors[2])
-        close(lib.matmul(*tensors[:2], out=tensors[place], c=tensors[2], beta=2.0), wanted)
+        close(lib.matmul(*tensors[:2], out=tensors[index], c=tensors[2], beta=2.0), wanted)
     whole = rig.normal(10, 6)
     wanted = product(whole[:6], whole[2:8])
     close(lib.matmul(whole[:6], whole[2:8], out=whole[4:]), wanted)

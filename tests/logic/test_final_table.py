@@ -176,7 +176,7 @@ def test_what_is_no_table_is_a_user_error_with_its_line(tmp_path: Path, text: st
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(UserError) as caught:
         read_csv(tmp_path / "t.csv")
-    assert caught.value.place == f"{tmp_path / 't.csv'}:{line}"
+    assert caught.value.location == f"{tmp_path / 't.csv'}:{line}"
 
 
 @settings(max_examples=50, deadline=None)

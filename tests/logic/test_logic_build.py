@@ -134,8 +134,8 @@ times = st.lists(st.lists(st.none() | st.floats(0.5, 8.0), min_size=3, max_size=
 def test_regret_is_what_a_logic_built_without_the_size_would_lose(lines: list[list[float | None]]):
     """The quick way through one set of neighbours agrees with really leaving each size out."""
     made = {
-        2 ** (5 + 2 * place): [1.0 if all(t is None for t in line) else line[0], *line[1:]]
-        for place, line in enumerate(lines)
+        2 ** (5 + 2 * index): [1.0 if all(t is None for t in line) else line[0], *line[1:]]
+        for index, line in enumerate(lines)
     }
     whole = build([table(made)], ORIGIN)
     regret = whole.document.regret

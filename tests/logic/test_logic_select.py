@@ -281,7 +281,7 @@ class TestMalformedFiles:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         with pytest.raises(UserError) as caught:
             Logic.load(path)
-        assert caught.value.place.startswith(str(path))
+        assert caught.value.location.startswith(str(path))
         return caught.value
 
     @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ class TestMalformedFiles:
     def test_the_line_and_the_key_are_named(self, tmp_path: Path, old: str, new: str, says: str):
         text, line = _changed(old, new)
         error = self.refused(tmp_path, text)
-        assert error.place.endswith(f":{line}")
+        assert error.location.endswith(f":{line}")
         assert says in error.what
 
     @pytest.mark.parametrize("key", ["origin", "problem-type", "solutions", "fallback", "exact"])

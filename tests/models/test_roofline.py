@@ -129,7 +129,7 @@ def test_a_mistake_in_the_file_is_told_with_its_line(
     with pytest.raises(UserError) as told:
         read_rooflines(path)
     assert any(what in error.what for error in told.value.errors), told.value
-    assert any(error.place == f"{path}:{line}" for error in told.value.errors), told.value
+    assert any(error.location == f"{path}:{line}" for error in told.value.errors), told.value
 
 
 @given(st.integers(0, 500), st.integers(0, 12), st.text("0123456789:-.e[]{}&*'# \n", max_size=6))

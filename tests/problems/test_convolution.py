@@ -218,7 +218,7 @@ def test_sizes_that_no_convolution_has_are_refused(sizes: tuple[int, ...], why: 
 def test_a_tuning_file_is_told_the_line_of_a_wrong_field(tmp_path: Path, field: str, what: str) -> None:
     with pytest.raises(UserError) as told:
         read_file(tmp_path, f"OperationType: Convolution\n      {field}")
-    (mistake,) = (error for error in told.value.errors if error.place.endswith("tuning.yaml:4"))
+    (mistake,) = (error for error in told.value.errors if error.location.endswith("tuning.yaml:4"))
     assert what in mistake.what
 
 
@@ -232,4 +232,4 @@ def read_file(folder: Path, fields: str, sizes: str = "Exact: [1, 4, 8, 8, 4, 3,
 def test_a_tuning_file_is_told_that_there_is_no_kernel_yet(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no kernel computes Convolution yet") as told:
         read_file(tmp_path, "OperationType: Convolution")
-    assert told.value.place.endswith("tuning.yaml:3")
+    assert told.value.location.endswith("tuning.yaml:3")

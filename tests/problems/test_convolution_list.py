@@ -80,11 +80,11 @@ def test_without_the_word_for_it_a_header_tells_the_dimensions(listed: Read) -> 
         (("others,5", "others"), ":3", "19 cells under 20 columns"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(listed: Read, change: tuple[str, str], place: str, what: str) -> None:
+def test_a_mistake_is_told_with_its_line(listed: Read, change: tuple[str, str], location: str, what: str) -> None:
     assert change[0] in LIST
     with pytest.raises(UserError) as told:
         listed(LIST.replace(*change, 1))
-    assert told.value.place.endswith(f"convolutions.csv{place}")
+    assert told.value.location.endswith(f"convolutions.csv{location}")
     assert what in told.value.what
 
 
@@ -101,7 +101,7 @@ def test_a_mistake_is_told_with_its_line(listed: Read, change: tuple[str, str], 
 def test_columns_of_an_axis_that_is_not_there_must_say_so(listed: Read, header: str, cells: str, what: str) -> None:
     with pytest.raises(UserError) as told:
         listed(f"n,c,h,w,k,r,s,{header}\n2,3,9,9,4,3,3,{cells}\n")
-    assert told.value.place.endswith("convolutions.csv:2")
+    assert told.value.location.endswith("convolutions.csv:2")
     assert told.value.what == what
 
 

@@ -101,10 +101,10 @@ def test_columns_come_in_any_order_and_those_left_out_have_their_defaults(listed
         ('m,n,k\n1,2,"3\n', ":2", ["is no CSV"]),
     ],
 )
-def test_a_mistake_in_a_list_is_answered_with_its_place_and_a_way_out(listed, text, place, words):
+def test_a_mistake_in_a_list_is_answered_with_its_place_and_a_way_out(listed, text, location, words):
     with pytest.raises(UserError) as caught:
         listed(text)
-    assert caught.value.place.endswith(place), str(caught.value)
+    assert caught.value.location.endswith(location), str(caught.value)
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 

@@ -89,7 +89,7 @@ def test_only_a_missing_data_type_is_assumed():
 def test_a_type_that_nobody_computes_is_refused_at_its_key(fields, words):
     with pytest.raises(UserError) as caught:
         GEMM.type_of(fields, lambda key: f"file.yaml:{key}", Path())
-    assert caught.value.place.startswith("file.yaml:")
+    assert caught.value.location.startswith("file.yaml:")
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 

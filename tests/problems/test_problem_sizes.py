@@ -113,10 +113,10 @@ def test_a_reference_is_to_the_position_of_an_index_even_when_that_refers_itself
         ([[1, 2**31 - 1]] * 4, PLACE, ["more than 1,000,000"]),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place_and_a_way_out(value, place, words):
+def test_what_makes_no_sense_is_refused_with_its_place_and_a_way_out(value, location, words):
     with pytest.raises(UserError) as caught:
         of_range(value)
-    assert caught.value.place == place
+    assert caught.value.location == location
     for word in words:
         assert word in str(caught.value)
 

@@ -34,7 +34,7 @@ def decide(
 
 def winner(times: dict[tuple[int, int], float], objective: Objective = Objective.GEOMEAN, held: int = 0) -> int:
     """`times` by (value, size)."""
-    values, on = ([*dict.fromkeys(key[place] for key in times)] for place in (0, 1))
+    values, on = ([*dict.fromkeys(key[index] for key in times)] for index in (0, 1))
     measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
     return decide(measure, values, held, on, objective).winner.integer("a")
 

@@ -112,7 +112,7 @@ def check(path, text):
     try:
         sane(read(path, max_size=64))
     except UserError as error:
-        told = (error.place, error.what, error.remedy)
+        told = (error.location, error.what, error.remedy)
         if not all(told):
             pytest.fail(f"says too little: {told}")
 

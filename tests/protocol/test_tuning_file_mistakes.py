@@ -123,7 +123,7 @@ def test_a_mistake_is_answered_with_its_line_and_a_way_out(group, text, line, wo
 )
 def test_a_file_that_is_none_is_answered_with_why(file, text, words):
     error = complaint(file, text)
-    assert "file.yaml" in error.place
+    assert "file.yaml" in error.location
     assert all(word in str(error) for word in words), str(error)
 
 
@@ -181,4 +181,4 @@ def test_real_files_of_tensile_get_an_answer_that_names_the_obstacle(era):
     with pytest.raises(UserError) as caught:
         read(path)
     assert obstacle[era[:2]] in str(caught.value)
-    assert re.search(r"\.yaml:\d+$", caught.value.place)
+    assert re.search(r"\.yaml:\d+$", caught.value.location)

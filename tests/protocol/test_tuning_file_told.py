@@ -51,7 +51,7 @@ LINES = [3, 4, 7, 8, 10, 11, 12, 14, 15, 20, 20, 20, 21, 22, 23, 24, 26]
 def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_their_lines(file) -> None:
     error = complaint(file, WRONG)
     assert isinstance(error, SeveralError)
-    lines = [int(one.place.rpartition(":")[2]) for one in error.errors]
+    lines = [int(one.location.rpartition(":")[2]) for one in error.errors]
     assert lines == LINES, str(error)
     assert str(error).splitlines() == [str(one) for one in error.errors]
     assert [str(one) for one in pickle.loads(pickle.dumps(error)).errors] == [str(one) for one in error.errors]

@@ -45,7 +45,7 @@ def test_a_broken_distribution_is_named_and_takes_no_other_along(registry):
     for name, reason in (("bad", "no_such_module"), ("worse", "nothing_such")):
         with pytest.raises(UserError) as caught:
             made[name]
-        assert caught.value.place == f"broken 2.1, [{GROUP}]"
+        assert caught.value.location == f"broken 2.1, [{GROUP}]"
         assert f"entry point {name} = " in str(caught.value)
         assert reason in str(caught.value)
     with pytest.warns(UserWarning, match="entry point (bad|worse)"):

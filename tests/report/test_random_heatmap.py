@@ -176,8 +176,8 @@ def test_no_label_leaves_the_picture_or_touches_another(decision: RandomDecision
     wide, high = (float(picture.get(name, 0)) for name in ("width", "height"))
     placed = boxes(picture)
     assert all(left >= 0 and right <= wide and size <= base <= high for _, left, right, base, size in placed)
-    for place, (one, left, right, base, size) in enumerate(placed):
-        for other, its_left, its_right, its_base, its_size in placed[place + 1 :]:
+    for index, (one, left, right, base, size) in enumerate(placed):
+        for other, its_left, its_right, its_base, its_size in placed[index + 1 :]:
             apart = right <= its_left or its_right <= left or abs(base - its_base) >= 0.8 * max(size, its_size)
             assert apart, f"{one!r} and {other!r}"
 

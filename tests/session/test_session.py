@@ -114,11 +114,11 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> Non
             if not entry.measurement.raced and entry.round in ("race", "full")
         }
     details = list(csv.DictReader(path.with_suffix(".details.csv").open()))
-    for place, problem in enumerate(group.table.problems):
+    for index, problem in enumerate(group.table.problems):
         for solution, name in zip(group.table.solutions, sheet.names, strict=True):
             estimate = found[problem.sizes, solution].estimate
             assert estimate is not None
-            assert sheet.rates[place, name] == pytest.approx(sheet.work[place] / estimate.seconds * 1e-9)
+            assert sheet.rates[index, name] == pytest.approx(sheet.work[index] / estimate.seconds * 1e-9)
             (row,) = (
                 one for one in details if one["Solution"] == name and one["M"] == str(problem.sizes[0])
             )  # the two sizes differ in M

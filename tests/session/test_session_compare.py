@@ -31,7 +31,7 @@ def test_every_tuned_size_is_compared_through_the_library(kind: ProblemType, tmp
     write_logic(logic(kind, [{}, {"VectorWidth": 2}], rows).document, tmp_path / "logic.yaml")
     found = list(compare_with_numpy(tmp_path))
     assert [(one.problem.sizes, one.solution, one.rule) for one in found] == [
-        (sizes, f"S{place}", "exact") for sizes, place in rows.items()
+        (sizes, f"S{location}", "exact") for sizes, location in rows.items()
     ]
     assert all(one.ratio.low <= one.ratio.ratio <= one.ratio.high for one in found)
 

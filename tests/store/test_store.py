@@ -267,7 +267,7 @@ class TestFilesThatAreNoStore:
 
         with pytest.raises(UserError) as caught:
             use()
-        assert str(path) in caught.value.place
+        assert str(path) in caught.value.location
         return f"{caught.value.what}; {caught.value.remedy}"
 
     def test_text(self, tmp_path: Path):
@@ -344,13 +344,13 @@ class TestFilesThatAreNoStore:
 
 
 @settings(max_examples=60, deadline=None)
-@given(place=st.floats(0, 1, exclude_max=True), junk=st.binary(min_size=1, max_size=600))
-def test_scribbled_bytes_give_an_answer_or_a_user_error(tmp_path_factory, place: float, junk: bytes):
+@given(location=st.floats(0, 1, exclude_max=True), junk=st.binary(min_size=1, max_size=600))
+def test_scribbled_bytes_give_an_answer_or_a_user_error(tmp_path_factory, location: float, junk: bytes):
     path = tmp_path_factory.mktemp("scribbled") / "s"
     with Store.open(path) as store:
         store.commit(entry(str(number)) for number in range(60))
     whole = bytearray(path.read_bytes())
-    start = int(place * len(whole))
+    start = int(location * len(whole))
     whole[start : start + len(junk)] = junk
     path.write_bytes(whole)
     try:

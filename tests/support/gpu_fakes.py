@@ -80,8 +80,8 @@ class OnePlan(FakeGemm):
         _PROBLEMS.append(problem)
         operands = [OperandArgument(one.name) for one in GemmOperation().operands(problem)]
         maps = [TensorMapArgument("A", "float32", (1,), (1,), (1,))] if config.flag("Maps") else []
-        place = ScalarArgument(len(_PROBLEMS) - 1, "int64")
-        launch = Launch(0, "gemm", (1, 1, 1), (1, 1, 1), (place, *operands, *maps))
+        location = ScalarArgument(len(_PROBLEMS) - 1, "int64")
+        launch = Launch(0, "gemm", (1, 1, 1), (1, 1, 1), (location, *operands, *maps))
         return Plan((launch,), config.integer("Workspace"), zeroed=config.integer("Zeroed"))
 
 
@@ -186,8 +186,8 @@ def logic(kind: ProblemType, *configs: dict[str, object], sizes: tuple[int, ...]
     """With a size, else 64 of each, that the first solution won; the last one is the fallback."""
     configs = configs or ({},)
     named = tuple(
-        Named(f"S{place}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config)))
-        for place, config in enumerate(configs)
+        Named(f"S{index}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config)))
+        for index, config in enumerate(configs)
     )
     row = SizeRow(sizes or (64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
     return Logic(Document(ORIGIN, kind, named, (row,), len(configs) - 1))
@@ -245,7 +245,7 @@ class Rig:
 
     def library(self, *kinds: ProblemType | Logic, **named) -> Library:
         logics = [one if isinstance(one, Logic) else logic(one) for one in kinds]
-        files = [Path(f"{place}.yaml") for place, _ in enumerate(logics)]
+        files = [Path(f"{index}.yaml") for index, _ in enumerate(logics)]
         return Library(list(zip(files, logics, strict=True)), device=self.device, **named)
 
     def on_gpu(self, tensor):

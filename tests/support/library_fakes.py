@@ -30,14 +30,14 @@ def logic(
 ) -> Logic:
     """`rows` maps sizes to the place of their solution; by default 64 everywhere and the first."""
     rows = rows or {(64,) * len(kind.indices): 0}
-    named = tuple(Named(f"S{place}", solution(kind, **config)) for place, config in enumerate(configs))
+    named = tuple(Named(f"S{index}", solution(kind, **config)) for index, config in enumerate(configs))
     estimate = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
-    measured = tuple(SizeRow(sizes, (), place, estimate, math.prod(sizes) * 2e-6) for sizes, place in rows.items())
+    measured = tuple(SizeRow(sizes, (), index, estimate, math.prod(sizes) * 2e-6) for sizes, index in rows.items())
     return Logic(Document(ORIGIN, kind, named, measured, 0))
 
 
 def library(*logics: Logic, device: Device | None = None, launched=None) -> Library:  # type: ignore[no-untyped-def]
-    files = [(Path(f"{place}.yaml"), made) for place, made in enumerate(logics)]
+    files = [(Path(f"{index}.yaml"), made) for index, made in enumerate(logics)]
     return Library(files, device=device or FakeDevice(TARGET), launched=launched)
 
 

@@ -134,11 +134,11 @@ def verified(
     return found
 
 
-def with_scalar(plan: Plan, place: int, change: Callable[[float], float]) -> Plan:
+def with_scalar(plan: Plan, index: int, change: Callable[[float], float]) -> Plan:
     """The plan with another scalar as argument number `place` of its launch."""
     (launch,) = plan.steps
     assert isinstance(launch, Launch)
-    scalar = launch.arguments[place]
+    scalar = launch.arguments[index]
     assert isinstance(scalar, ScalarArgument)
-    changed = (*launch.arguments[:place], replace(scalar, value=change(scalar.value)), *launch.arguments[place + 1 :])
+    changed = (*launch.arguments[:index], replace(scalar, value=change(scalar.value)), *launch.arguments[index + 1 :])
     return replace(plan, steps=(replace(launch, arguments=changed),))

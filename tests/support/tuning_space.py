@@ -43,4 +43,4 @@ def complaint(write: Callable[..., TuningFile], text: str, *args: Any, **options
 
 
 def line_of(error: UserError) -> int:
-    return int(error.place.rpartition(":")[2])
+    return int(error.location.rpartition(":")[2])

@@ -121,9 +121,9 @@ def test_a_file_in_which_any_byte_changed_is_not_loaded(tmp_path):
     kept.keep(module(), binary())
     (path,) = files(tmp_path)
     content = path.read_bytes()
-    for place in range(len(content)):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        assert kept.find(module()) is None, f"byte {place}"
+    for index in range(len(content)):
+        path.write_bytes(content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :])
+        assert kept.find(module()) is None, f"byte {index}"
     for shorter in (0, 20, len(content) - 1):
         path.write_bytes(content[:shorter])
         assert kept.find(module()) is None

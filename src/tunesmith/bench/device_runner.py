@@ -83,9 +83,9 @@ class DeviceRunner:
         """Fill the ledgers with aligned samples, or answer which candidate failed."""
         indices, now = list(takes), 0
 
-        def enter(place: int) -> None:
+        def enter(position: int) -> None:
             nonlocal now
-            now = indices[place]
+            now = indices[position]
             self._tell(At("timing", now))
             reached("timing")
 

@@ -86,7 +86,7 @@ def look_for_room(folders: Iterable[Path]) -> None:
     Everything that is compiled would fail there, whatever it is.
     """
     for folder in folders:
-        there = next((place for place in (folder, *folder.absolute().parents) if place.is_dir()), None)
+        there = next((location for location in (folder, *folder.absolute().parents) if location.is_dir()), None)
         try:
             with tempfile.TemporaryFile(dir=there) as file:
                 if hasattr(os, "posix_fallocate"):

@@ -55,8 +55,8 @@ class OperandSets:
             if put:
                 self._repeat(buffer, size, len(sets))
             original = buffer
-            for place, one in enumerate(sets):
-                one[operand.name] = self._device.view(buffer, place * size, size)
+            for index, one in enumerate(sets):
+                one[operand.name] = self._device.view(buffer, index * size, size)
 
     def _repeat(self, buffer: Buffer, size: int, count: int) -> None:
         """The first `size` bytes of a buffer `count` times, twice as many by each copy."""

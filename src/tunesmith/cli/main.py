@@ -41,8 +41,8 @@ def _run() -> None:
         sys.stderr.write("".join(f"tunesmith: {one}\n" for one in error.errors))
         sys.exit(2)
     except OSError as error:
-        place = printable(str(error.filename or "output"))
-        sys.stderr.write(f"tunesmith: {place}: {error.strerror}; see to it and run this again\n")
+        location = printable(str(error.filename or "output"))
+        sys.stderr.write(f"tunesmith: {location}: {error.strerror}; see to it and run this again\n")
         # What is still buffered for a broken output must not be tried again at exit.
         os._exit(2)
 

@@ -54,7 +54,7 @@ def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choi
     except DeviceAbsentError as absent:
         with suppress(ValueError):
             choice = library.says(*sizes, problem_type=problem_type)
-            said = printable(f"{absent.place} {absent.what}")
+            said = printable(f"{absent.location} {absent.what}")
             sys.stderr.write(f"tunesmith: {said}; whether the solution is legal was not asked\n")
             return choice
     return library.select(*sizes, problem_type=problem_type)

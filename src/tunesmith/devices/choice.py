@@ -83,7 +83,7 @@ def choose(selector: str | None = None, languages: Collection[str] = ()) -> Targ
     chosen one has compiled and run a kernel. Raises UserError, with what there is, when none fits.
     """
     wanted = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
-    place = "device" if selector is not None or not wanted else SELECTOR_VARIABLE
+    location = "device" if selector is not None or not wanted else SELECTOR_VARIABLE
     found = discover(wanted, check=False)
     matching = [one for one in found if one.target and _matches(one.target, wanted)]
     fitting = [one for one in matching if one.target and _runs(one.target, languages)]
@@ -93,8 +93,8 @@ def choose(selector: str | None = None, languages: Collection[str] = ()) -> Targ
             return one.target
         failed.append(one)
     if matching and not fitting:
-        raise _speechless(place, matching, languages)
-    raise _nothing(place, wanted, failed or [one for one in found if one.problem], found)
+        raise _speechless(location, matching, languages)
+    raise _nothing(location, wanted, failed or [one for one in found if one.problem], found)
 
 
 def open_device(device: Target | str) -> Device:
@@ -128,7 +128,7 @@ def _find(api: str) -> tuple[Found, ...]:
     except ImportError as error:
         return (Found(api, problem=f"cannot be loaded: {error}", remedy=f"install what {error.name} belongs to"),)
     except UserError as error:
-        return (Found(api, problem=f"{error.place}: {error.what}", remedy=error.remedy),)
+        return (Found(api, problem=f"{error.location}: {error.what}", remedy=error.remedy),)
     answer, problem = _ask(FIND_SECONDS, "find", api)
     if problem:
         return (Found(api, problem=f"looking for devices {problem}", remedy="update or remove its driver"),)
@@ -182,13 +182,13 @@ def _runs(target: Target, languages: Collection[str]) -> bool:
     return not languages or any(language in languages for language in APIS[target.api].languages)
 
 
-def _nothing(place: str, wanted: str, failed: Collection[Found], found: Collection[Found]) -> UserError:
+def _nothing(location: str, wanted: str, failed: Collection[Found], found: Collection[Found]) -> UserError:
     what = f"no usable device matches {wanted!r}" if wanted else "no usable device"
     why = _problems(failed)
-    return UserError(place, f"{what}{': ' + why if why else ''}", f"found: {_here(found)}; {_MORE}")
+    return UserError(location, f"{what}{': ' + why if why else ''}", f"found: {_here(found)}; {_MORE}")
 
 
-def _speechless(place: str, matching: Collection[Found], languages: Collection[str]) -> UserError:
+def _speechless(location: str, matching: Collection[Found], languages: Collection[str]) -> UserError:
     """For devices that are there, none of which runs a language of the file."""
     found = discover(check=False)
     targets = [one.target for one in matching if one.target]
@@ -196,7 +196,7 @@ def _speechless(place: str, matching: Collection[Found], languages: Collection[s
     what = f"{'; '.join(runs)}, and the file needs {' or '.join(languages)}"
     able = [one for one in found if one.target and _runs(one.target, languages)]
     others = f"name one that does: {_here(able)}" if able else _problems([one for one in found if not one.target])
-    return UserError(place, what, f"{others or 'none here does'}; {_MORE}")
+    return UserError(location, what, f"{others or 'none here does'}; {_MORE}")
 
 
 def _spoken(target: Target) -> str:

@@ -55,17 +55,17 @@ class HostBlas:
             raise LaunchError("data type", f"the host's BLAS has no {call.dtype}")
         copying = [partial(_copy, call, addresses)] if call.beta and addresses["C"] != addresses["D"] else []
         function = self.functions[call.dtype]
-        gemms = (partial(function, *_arguments(call, addresses, place)) for place in range(call.batch))
+        gemms = (partial(function, *_arguments(call, addresses, index)) for index in range(call.batch))
         return [*copying, *gemms]
 
 
-def _arguments(call: GemmCall, addresses: Addresses, place: int) -> list[Any]:
+def _arguments(call: GemmCall, addresses: Addresses, index: int) -> list[Any]:
     """Of `?gemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)` for one matrix of a batch."""
     real = REALS[call.dtype]
     size = ctypes.sizeof(real)
 
     def address(name: str, stride: int) -> ctypes.c_void_p:
-        return ctypes.c_void_p(addresses[name] + place * stride * size)
+        return ctypes.c_void_p(addresses[name] + index * stride * size)
 
     def integer(value: int) -> Any:
         return ctypes.byref(ctypes.c_int(value))

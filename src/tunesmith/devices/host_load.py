@@ -47,4 +47,4 @@ class HostLoad:
 
 
 def _busy(words: list[str]) -> int:
-    return sum(int(word) for place, word in enumerate(words[1 : 1 + COUNTED]) if place not in IDLE)
+    return sum(int(word) for index, word in enumerate(words[1 : 1 + COUNTED]) if index not in IDLE)

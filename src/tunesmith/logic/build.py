@@ -46,12 +46,14 @@ def build(
     fallback = _fallback(table, ran, general)
     kept = [solution for solution in table.solutions if solution == fallback or solution in picks.values()]
     names = dict(zip(table.solutions, table.names, strict=True))
-    place = {solution: number for number, solution in enumerate(kept)}
+    location = {solution: number for number, solution in enumerate(kept)}
     # A logic knows sizes, not scalars: of problems that differ in alpha or beta alone, the first speaks.
     spoken_for = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
-    rows = tuple(_row(table, problem, work, picks[problem], place) for problem, work in table if problem in spoken_for)
+    rows = tuple(
+        _row(table, problem, work, picks[problem], location) for problem, work in table if problem in spoken_for
+    )
     solutions = tuple(Named(names[solution], solution) for solution in kept)
-    document = Document(origin, table.problem_type, solutions, rows, place[fallback], unfinished=unfinished)
+    document = Document(origin, table.problem_type, solutions, rows, location[fallback], unfinished=unfinished)
     return Logic(replace(document, regret=leave_one_out(document, table)))
 
 
@@ -86,11 +88,11 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
     problems = {(problem.sizes, problem.leading): problem for problem in table.problems}
     neighbours = Neighbours(document)
     sizes: list[tuple[tuple[int, ...], float]] = []
-    for place, row in enumerate(document.rows):
+    for index, row in enumerate(document.rows):
         problem = problems[row.sizes, row.leading]
         best = min(time.seconds for s in table.solutions if (time := table.time(problem, s)))
-        places = (*(chosen for chosen, _, _ in neighbours.of(row.sizes, without=place)), document.fallback)
-        asked = (table.time(problem, document.solutions[place].solution) for place in places)
+        places = (*(chosen for chosen, _, _ in neighbours.of(row.sizes, without=index)), document.fallback)
+        asked = (table.time(problem, document.solutions[index].solution) for index in places)
         chosen = next((time.seconds for time in asked if time), math.inf)
         sizes.append((row.where, _short(chosen / best)))
     worst_at, worst = max(sizes, key=lambda pair: pair[1])
@@ -100,14 +102,14 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
 
 def _picks(table: FinalTable, ran: Sequence[Problem], tolerance: float) -> dict[Problem, Solution]:
     times = _seconds(table, ran)
-    fastest = {problem: table.solutions[place] for problem, place in zip(ran, times.argmin(axis=1), strict=True)}
+    fastest = {problem: table.solutions[index] for problem, index in zip(ran, times.argmin(axis=1), strict=True)}
     picks = {problem: next(iter(table.decided.get(problem, ())), fastest[problem]) for problem in ran}
     picks = {problem: s if table.time(problem, s) else fastest[problem] for problem, s in picks.items()}
     if not tolerance:
         return picks
     kept = cover(times, tolerance)
-    among = {p: table.solutions[kept[place]] for p, place in zip(ran, times[:, kept].argmin(axis=1), strict=True)}
-    stays = {table.solutions[place] for place in kept}
+    among = {p: table.solutions[kept[index]] for p, index in zip(ran, times[:, kept].argmin(axis=1), strict=True)}
+    stays = {table.solutions[index] for index in kept}
     return {problem: pick if pick in stays else among[problem] for problem, pick in picks.items()}
 
 
@@ -117,9 +119,9 @@ def _fallback(table: FinalTable, ran: Sequence[Problem], general: Callable[[Solu
     runs = np.isfinite(times)
     losses = np.where(runs, np.log(times / times.min(axis=1, keepdims=True)), 0.0).sum(axis=0)
 
-    def merit(place: int) -> tuple[bool, int, float]:
-        count = int(runs[:, place].sum())
-        return general(table.solutions[place]) and count > 0, count, -float(losses[place])
+    def merit(index: int) -> tuple[bool, int, float]:
+        count = int(runs[:, index].sum())
+        return general(table.solutions[index]) and count > 0, count, -float(losses[index])
 
     return table.solutions[max(range(len(table.solutions)), key=merit)]
 
@@ -131,17 +133,17 @@ def _seconds(table: FinalTable, problems: Sequence[Problem]) -> NDArray[np.float
 
 
 def _row(
-    table: FinalTable, problem: Problem, work: float, solution: Solution, place: Mapping[Solution, int]
+    table: FinalTable, problem: Problem, work: float, solution: Solution, location: Mapping[Solution, int]
 ) -> SizeRow:
     time = table.time(problem, solution)
     assert time is not None, "only what ran is picked"
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
-    times = {number: table.time(problem, other) for other, number in place.items() if other != solution}
+    times = {number: table.time(problem, other) for other, number in location.items() if other != solution}
     others = tuple((number, _short(other.seconds)) for number, other in times.items() if other)
-    level = (place[tie] for tie in table.decided.get(problem, ()) if tie in place and table.time(problem, tie))
-    ties = tuple(sorted(number for number in level if number != place[solution]))
+    level = (location[tie] for tie in table.decided.get(problem, ()) if tie in location and table.time(problem, tie))
+    ties = tuple(sorted(number for number in level if number != location[solution]))
     speed = _short(rate(work, time) or 0.0)
-    return SizeRow(problem.sizes, problem.leading, place[solution], rounded, speed, others, ties)
+    return SizeRow(problem.sizes, problem.leading, location[solution], rounded, speed, others, ties)
 
 
 def _weight(cell: TableCell) -> int:

@@ -13,11 +13,11 @@ MARK = b"tunesmith-logic:"
 """How a line of every library logic begins."""
 
 
-def logic_files(place: Path) -> list[Path]:
+def logic_files(location: Path) -> list[Path]:
     """A file as it is named; of a folder and those below it, the YAML files that say they are library logic."""
-    if not place.is_dir():
-        return [place]
-    return sorted(file for file in (*place.rglob("*.yaml"), *place.rglob("*.yml")) if _says_so(file))
+    if not location.is_dir():
+        return [location]
+    return sorted(file for file in (*location.rglob("*.yaml"), *location.rglob("*.yml")) if _says_so(file))
 
 
 def _says_so(file: Path) -> bool:

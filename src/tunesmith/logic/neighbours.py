@@ -31,12 +31,12 @@ class Neighbours:
         self._rates = np.array([row.rate for row in rows])
         self._winners = np.array([row.solution for row in rows], dtype=int)
         self._fallback = document.fallback
-        known = {row.sizes: place for place, row in reversed(list(enumerate(rows)))}
+        known = {row.sizes: index for index, row in reversed(list(enumerate(rows)))}
         self._size = np.array([known[row.sizes] for row in rows], dtype=int)
         seconds = np.full((len(rows), len(document.solutions)), math.inf)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             for solution, time in ((row.solution, row.estimate.seconds), *row.others):
-                seconds[place, solution] = time
+                seconds[index, solution] = time
         self._ran = np.isfinite(seconds)
         losses = np.log(seconds) - np.log(seconds.min(axis=1, keepdims=True))
         self._losses = np.where(self._ran, losses, NOT_THERE)

@@ -112,7 +112,7 @@ class _Node:
     def items(self, length: int | None = None) -> list[_Node]:
         if not isinstance(self.value, list) or (length is not None and len(self.value) != length):
             raise _MalformedError(self.way, "expected a list" + (f" of {length}" if length is not None else ""))
-        return [_Node(value, (*self.way, place)) for place, value in enumerate(self.value)]
+        return [_Node(value, (*self.way, index)) for index, value in enumerate(self.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str) or not self.value:
@@ -148,8 +148,8 @@ class _Node:
         """Seconds by the place of one of so many solutions."""
         if not isinstance(self.value, dict):
             raise _MalformedError(self.way, "expected a mapping of solutions to seconds")
-        for place, seconds in self.value.items():
-            yield _Node(place, self.way).whole(0, solutions - 1), _Node(seconds, self.way).positive()
+        for location, seconds in self.value.items():
+            yield _Node(location, self.way).whole(0, solutions - 1), _Node(seconds, self.way).positive()
 
     def configuration(self) -> Configuration:
         if not isinstance(self.value, dict):
@@ -179,7 +179,7 @@ def _document(top: _Node) -> Document:
     if "rest" in parts and parts["rest"].value != REST:
         raise _MalformedError(("rest",), f"expected {REST}")
     problem_type = _problem_type(parts["problem-type"], parts.get("texts"))
-    solutions = tuple(_solution(node, place, problem_type) for place, node in enumerate(parts["solutions"].items()))
+    solutions = tuple(_solution(node, index, problem_type) for index, node in enumerate(parts["solutions"].items()))
     if not solutions:
         raise _MalformedError(("solutions",), "there is no solution")
     _no_repeats(("solutions",), [named.name for named in solutions], within=("name",))
@@ -209,15 +209,15 @@ def _problem_type(node: _Node, texts: _Node | None) -> ProblemType:
             OPERATIONS[made.operation].validate(made)
         except UserError as error:
             # Its place is the name of a field or of another part, where it is about one of them.
-            field = (error.place,) if error.place in parts["fields"].value else ()
-            about = parts.get(error.place, parts["fields"])
+            field = (error.location,) if error.location in parts["fields"].value else ()
+            about = parts.get(error.location, parts["fields"])
             raise _MalformedError((*about.way, *field), error.what, error.remedy) from error
     return made
 
 
-def _solution(node: _Node, place: int, problem_type: ProblemType) -> Named:
+def _solution(node: _Node, index: int, problem_type: ProblemType) -> Named:
     parts = node.fields(SOLUTION_KEYS)
-    parts["index"].whole(place, place)
+    parts["index"].whole(index, index)
     solution = Solution(problem_type, parts["kernel"].text(), parts["configuration"].configuration())
     return Named(parts["name"].text(), solution)
 
@@ -263,9 +263,9 @@ def _sizes(node: _Node) -> tuple[int, ...]:
 
 def _no_repeats(way: Way, things: Collection[object], within: Way = ()) -> None:
     seen = set()
-    for place, thing in enumerate(things):
+    for index, thing in enumerate(things):
         if thing in seen:
-            raise _MalformedError((*way, place, *within), f"{_shown(thing)} is there twice")
+            raise _MalformedError((*way, index, *within), f"{_shown(thing)} is there twice")
         seen.add(thing)
 
 

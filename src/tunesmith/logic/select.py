@@ -84,11 +84,11 @@ class Logic:
             wanted = ", ".join(document.problem_type.indices)
             raise ValueError(f"{len(sizes)} sizes given, {document.problem_type.name} has {wanted}")
         ranked: dict[int, Choice] = {}
-        for place, near, distance in self._neighbours.of(sizes):
-            named, row = document.solutions[place], document.rows[near]
-            scaled = row.seconds(place) * math.prod(sizes) / math.prod(row.sizes)
+        for index, near, distance in self._neighbours.of(sizes):
+            named, row = document.solutions[index], document.rows[near]
+            scaled = row.seconds(index) * math.prod(sizes) / math.prod(row.sizes)
             expected = max(scaled, self._shortest)
-            ranked[place] = Choice(named.solution, named.name, Rule.NEAREST, expected, row.where, distance)
+            ranked[index] = Choice(named.solution, named.name, Rule.NEAREST, expected, row.where, distance)
         if document.fallback not in ranked:
             named = document.solutions[document.fallback]
             ranked[document.fallback] = Choice(named.solution, named.name, Rule.FALLBACK)

@@ -162,11 +162,11 @@ def read_csv(path: Path) -> Sheet:
             str(path), f"cannot be read as CSV ({error})", "give a file that `tunesmith tune` wrote"
         ) from error
     header = rows[0] if rows else []
-    totals = [(place, unit) for place, name in enumerate(header) if (unit := Unit.of_total(name))]
+    totals = [(index, unit) for index, name in enumerate(header) if (unit := Unit.of_total(name))]
     if not totals or len(set(header)) != len(header):
         what = f"the header has no column {Unit().total}, or a name twice"
         raise UserError(f"{path}:1", what, "give a file that `tunesmith tune` wrote")
-    place, unit = totals[-1]
+    index, unit = totals[-1]
     sizes: list[Mapping[str, int]] = []
     work: list[float] = []
     speeds: dict[tuple[int, str], float] = {}
@@ -174,16 +174,16 @@ def read_csv(path: Path) -> Sheet:
         try:
             if len(row) != len(header):
                 raise ValueError(f"{len(row)} cells under {len(header)} names")
-            sizes.append({name: int(text) for name, text in zip(header[:place], row[:place], strict=True) if text})
-            work.append(float(row[place]))
-            for name, text in zip(header[place + 1 :], row[place + 1 :], strict=True):
+            sizes.append({name: int(text) for name, text in zip(header[:index], row[:index], strict=True) if text})
+            work.append(float(row[index]))
+            for name, text in zip(header[index + 1 :], row[index + 1 :], strict=True):
                 if text and _positive(speed := float(text)):
                     speeds[number, name] = speed
         except ValueError as error:
             raise UserError(
                 f"{path}:{number + 2}", f"is no row of sizes and speeds ({error})", "mend or drop it"
             ) from None
-    return Sheet(tuple(sizes), tuple(work), tuple(header[place + 1 :]), speeds, unit)
+    return Sheet(tuple(sizes), tuple(work), tuple(header[index + 1 :]), speeds, unit)
 
 
 def rate(work: float, time: Estimate | None) -> float | None:

@@ -48,7 +48,7 @@ def dump(document: Document) -> str:
             "indices": _Line(kind.indices),
             "fields": _Record(_plain(kind.fields.without(texts))),
         },
-        "solutions": [_solution(place, named) for place, named in enumerate(document.solutions)],
+        "solutions": [_solution(index, named) for index, named in enumerate(document.solutions)],
         "fallback": document.fallback,
         "exact": [_row(row) for row in document.rows],
         "rest": _Record(REST),
@@ -105,9 +105,9 @@ def _block(text: str) -> str:
     return "\n".join([f"|{indentation}{end}", *lines, ""])
 
 
-def _solution(place: int, named: Named) -> dict[str, object]:
+def _solution(index: int, named: Named) -> dict[str, object]:
     configuration = _Record(_plain(named.solution.configuration))
-    return {"index": place, "name": named.name, "kernel": named.solution.kernel, "configuration": configuration}
+    return {"index": index, "name": named.name, "kernel": named.solution.kernel, "configuration": configuration}
 
 
 def _row(row: SizeRow) -> _Line:

@@ -53,14 +53,14 @@ class Operation(ABC):
     """Indices whose size is 1 where a tuning file names no sizes; the others have the first index's."""
 
     @abstractmethod
-    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+    def type_of(self, fields: Mapping[str, Value], location: Callable[[str], str], folder: Path) -> ProblemType:
         """The type that a tuning file's `ProblemType` describes.
 
-        `place(key)` is where a key stands (`file:line`); paths among the fields are relative to `folder`. Raises
+        `location(key)` is where a key stands (`file:line`); paths among the fields are relative to `folder`. Raises
         UserError for an unknown key, a value that makes no sense, and a type that nobody computes here.
         """
 
-    def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
+    def scalars_of(self, fields: Mapping[str, Value], location: Callable[[str], str]) -> Configuration:
         """The scalars to measure with, from the same fields: they belong to the problem, not to its type."""
         return Configuration()
 
@@ -88,8 +88,8 @@ class Operation(ABC):
         """Name and smallest value, in elements, of each leading dimension that `Exact` may give after the sizes."""
         return ()
 
-    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
-        """The rows of a list of problems: a CSV file that `place` in a tuning file names, with a column for each index.
+    def listed(self, problem_type: ProblemType, path: Path, location: str) -> Sequence[ListedProblem]:
+        """The rows of a list of problems: a CSV file that `location` in a tuning file names, with a column for each index.
 
         Raises UserError for whatever is wrong in the file, and for a type that cannot be listed.
         """
@@ -102,16 +102,16 @@ class Operation(ABC):
             for row in rows
         ]
 
-    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+    def none_listed(self, problem_type: ProblemType, location: str, name: str, others: str) -> UserError:
         """The error where every row of the list `name` is of another type; `others` counts them by their layout."""
-        return UserError(place, f"{name} has no problem of {problem_type.name}, but {others}", "change the list")
+        return UserError(location, f"{name} has no problem of {problem_type.name}, but {others}", "change the list")
 
     def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
         """Of each operand by name, the sizes that its logical extents are; "" for what is no size by itself.
 
         They are found in the operands of a problem whose sizes cannot be taken for one another or for anything else.
         """
-        sizes = {1_000_003 + 7919 * place: index for place, index in enumerate(problem_type.indices)}
+        sizes = {1_000_003 + 7919 * position: index for position, index in enumerate(problem_type.indices)}
         problem = Problem(problem_type, tuple(sizes), (), self.scalars_of(problem_type.fields, str))
         return {x.name: tuple(sizes.get(extent, "") for extent in x.shape) for x in self.operands(problem)}
 
@@ -147,8 +147,8 @@ class Operation(ABC):
         smallest = tuple(least for _, least in self.leading(problem_type, sizes))
         found = list(smallest)
         natural = self.operands(Problem(problem_type, sizes, smallest)) if smallest else ()
-        for place, least in enumerate(smallest):
-            wider = self.operands(Problem(problem_type, sizes, (*smallest[:place], least + 1, *smallest[place + 1 :])))
+        for index, least in enumerate(smallest):
+            wider = self.operands(Problem(problem_type, sizes, (*smallest[:index], least + 1, *smallest[index + 1 :])))
             # A stride that grows with it is a multiple of it; the smallest one is between neighbours.
             growing = [
                 (after - before, strides[operand.name][axis])
@@ -158,7 +158,7 @@ class Operation(ABC):
             ]
             if growing:
                 factor, stride = min(growing)
-                found[place] = max(least, stride // factor)
+                found[index] = max(least, stride // factor)
         return () if tuple(found) == smallest else tuple(found)
 
     @abstractmethod

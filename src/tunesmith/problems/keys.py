@@ -26,11 +26,11 @@ class Key:
     default: Value | None = None
     choices: tuple[Value, ...] = ()
 
-    def check(self, value: Value, place: str) -> Value:
-        """`value`, when the key takes it; UserError at `place` otherwise."""
+    def check(self, value: Value, location: str) -> Value:
+        """`value`, when the key takes it; UserError at `location` otherwise."""
         fits = value in self.choices if self.choices else _TAKES[self.takes](value)
         if not fits:
-            raise UserError(place, f"{self.name} cannot be {shown(value)}", f"give {self.remedy()}")
+            raise UserError(location, f"{self.name} cannot be {shown(value)}", f"give {self.remedy()}")
         return bool(value) if self.takes == "truth value" else value
 
     def remedy(self) -> str:
@@ -41,17 +41,17 @@ class Key:
 
 
 def checked(
-    fields: Mapping[str, Value], keys: Iterable[Key], place: Callable[[str], str], where: str
+    fields: Mapping[str, Value], keys: Iterable[Key], location: Callable[[str], str], where: str
 ) -> dict[str, Any]:
     """The value of every key, its default where the fields have none. Raises UserError for all unknown keys of `where`,
-    and for all values that their keys do not take; `place(name)` is where a field stands."""
+    and for all values that their keys do not take; `location(name)` is where a field stands."""
     known, mistakes = {key.name: key for key in keys}, Mistakes()
     values: dict[str, Any] = {name: key.default for name, key in known.items()}
     for name, value in fields.items():
         with mistakes.caught():
             if name not in known:
-                raise unknown_key(place(name), name, known, where)
-            values[name] = known[name].check(value, place(name))
+                raise unknown_key(location(name), name, known, where)
+            values[name] = known[name].check(value, location(name))
     mistakes.tell()
     return values
 
@@ -62,12 +62,12 @@ def shown(value: object) -> str:
     return (text if len(text) <= 60 else text[:57] + "...") or "an empty word"
 
 
-def unknown_key(place: str, name: str, known: Iterable[str], where: str) -> UserError:
+def unknown_key(location: str, name: str, known: Iterable[str], where: str) -> UserError:
     """The error for a key that `where` does not know: it names the nearest that is known, or all of them."""
     names = list(known)
     meant = nearest(name, names)
     remedy = f"did you mean {meant}?" if meant else f"it has {', '.join(names)}"
-    return UserError(place, f"{where} has no {shown(name)}", remedy)
+    return UserError(location, f"{where} has no {shown(name)}", remedy)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -57,11 +57,11 @@ def read_lines(
         header = _header_of(reader)
         _check_header(header, columns, needed, f"{path}:1", what)
         for cells in filter(None, reader):
-            place = f"{path}:{reader.line_num}"
-            rows.append((place, dict(_values(header, columns, cells, place))))
+            location = f"{path}:{reader.line_num}"
+            rows.append((location, dict(_values(header, columns, cells, location))))
     except csv.Error as error:
-        place = f"{path}:{reader.line_num}"
-        raise UserError(place, f"is no CSV ({error})", "quote cells that hold commas or quotes") from error
+        location = f"{path}:{reader.line_num}"
+        raise UserError(location, f"is no CSV ({error})", "quote cells that hold commas or quotes") from error
     if not rows:
         raise UserError(str(path), "lists no problem", "write a line for each below the header")
     return rows
@@ -84,29 +84,31 @@ def size_column(doc: str) -> Column:
 
 
 def _check_header(
-    header: tuple[str, ...], columns: Mapping[str, Column], needed: Collection[str], place: str, what: str
+    header: tuple[str, ...], columns: Mapping[str, Column], needed: Collection[str], location: str, what: str
 ) -> None:
     for name in header:
         if name not in columns:
-            raise unknown_key(place, name, columns, f"the header of a list of {what}")
+            raise unknown_key(location, name, columns, f"the header of a list of {what}")
         if header.count(name) > 1:
-            raise UserError(place, f"the column {name} is there twice", "keep one of the two")
+            raise UserError(location, f"the column {name} is there twice", "keep one of the two")
     for name in needed:
         if name not in header:
-            raise UserError(place, f"there is no column {name}", f"name the columns {', '.join(needed)} in the header")
+            raise UserError(
+                location, f"there is no column {name}", f"name the columns {', '.join(needed)} in the header"
+            )
 
 
 def _values(
-    header: tuple[str, ...], columns: Mapping[str, Column], cells: list[str], place: str
+    header: tuple[str, ...], columns: Mapping[str, Column], cells: list[str], location: str
 ) -> Iterator[tuple[str, Any]]:
     if len(cells) != len(header):
         what = f"{len(cells)} cells under {len(header)} columns"
-        raise UserError(place, what, f"give one for each of {', '.join(header)}")
+        raise UserError(location, what, f"give one for each of {', '.join(header)}")
     for name, cell in zip(header, cells, strict=True):
         text = cell.strip()
         value = columns[name].read(text)
         if value is None:
-            raise UserError(place, f"{name} cannot be {shown(text)}", f"give {columns[name].takes}")
+            raise UserError(location, f"{name} cannot be {shown(text)}", f"give {columns[name].takes}")
         yield name, value
 
 

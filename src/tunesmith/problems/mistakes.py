@@ -24,7 +24,7 @@ class Mistakes:
 
     def add(self, error: UserError) -> None:
         for one in error.errors:
-            self._found.setdefault((one.place, one.what), one)
+            self._found.setdefault((one.location, one.what), one)
 
     @contextmanager
     def caught(self) -> Iterator[None]:
@@ -52,5 +52,5 @@ class Mistakes:
 
 
 def _line(error: UserError) -> tuple[str, int]:
-    path, _, line = error.place.rpartition(":")
-    return (path, int(line)) if line.isdecimal() else (error.place, 0)
+    path, _, line = error.location.rpartition(":")
+    return (path, int(line)) if line.isdecimal() else (error.location, 0)

@@ -60,26 +60,26 @@ class SameAs:
     index: int
 
 
-def range_sizes(entries: Sequence[Placed], problem_type: ProblemType, place: str) -> list[Sizes]:
+def range_sizes(entries: Sequence[Placed], problem_type: ProblemType, location: str) -> list[Sizes]:
     """The sizes of one `Range`: the product of its spans, the first index varying fastest.
 
-    `entries` are the descriptors, one an index; `place` is where the Range stands.
+    `entries` are the descriptors, one an index; `location` is where the Range stands.
     """
     indices = problem_type.indices
     if len(entries) != len(indices):
-        raise _wrong_count(place, "Range", len(entries), problem_type)
+        raise _wrong_count(location, "Range", len(entries), problem_type)
     mistakes = Mistakes()
     read = mistakes.each(lambda entry: _entry(entry[0], *entry[1]), enumerate(entries))
     mistakes.tell()
     spans = [entry for entry in read if isinstance(entry, Span)]
     if math.prod(span.count(LIMIT + 1) for span in spans) > LIMIT:
-        raise UserError(place, f"ProblemSizes.Range makes more than {LIMIT:,} sizes", "give larger steps")
+        raise UserError(location, f"ProblemSizes.Range makes more than {LIMIT:,} sizes", "give larger steps")
     # The product of the reversed spans, each result reversed, lets the first vary fastest.
     return [_resolve(read, chosen[::-1]) for chosen in product(*(tuple(span) for span in reversed(spans)))]
 
 
 def exact_sizes(
-    entries: Sequence[Placed], problem_type: ProblemType, operation: Operation, place: str
+    entries: Sequence[Placed], problem_type: ProblemType, operation: Operation, location: str
 ) -> tuple[Sizes, Sizes]:
     """The sizes and leading dimensions of one `Exact`; the latter are () where they are the natural ones."""
     count = len(problem_type.indices)
@@ -89,7 +89,7 @@ def exact_sizes(
     sizes = tuple(read)
     smallest = operation.leading(problem_type, sizes) if len(sizes) == count else ()
     if len(entries) not in (count, count + len(smallest)):
-        raise _wrong_count(place, "Exact", len(entries), problem_type, tuple(name for name, _ in smallest))
+        raise _wrong_count(location, "Exact", len(entries), problem_type, tuple(name for name, _ in smallest))
     leading = []
     for (name, least), entry in zip(smallest, entries[count:], strict=False):
         given = _extent(name, *entry)
@@ -113,9 +113,9 @@ def _cut(problem: Problem, max_size: int) -> Problem:
     return problem if sizes == problem.sizes else replace(problem, sizes=sizes, leading=())
 
 
-def _entry(position: int, value: Value, place: str) -> Span | SameAs:
+def _entry(position: int, value: Value, location: str) -> Span | SameAs:
     if isinstance(value, tuple):
-        return _span(f"ProblemSizes.Range[{position}]", value, place)
+        return _span(f"ProblemSizes.Range[{position}]", value, location)
     if is_integer(value) and 0 <= value < position:
         return SameAs(value)
     # A size without its brackets is the likeliest mistake.
@@ -125,34 +125,36 @@ def _entry(position: int, value: Value, place: str) -> Span | SameAs:
     reason = "refers to no earlier index" if is_integer(value) else "is neither a list nor an earlier index"
     first = "" if position else " (it is the first)"
     what = f"ProblemSizes.Range[{position}]: {shown(value)} {reason}{first}"
-    raise UserError(place, what, f"give {', or '.join(ways)}")
+    raise UserError(location, what, f"give {', or '.join(ways)}")
 
 
-def _span(where: str, value: tuple[Value, ...], place: str) -> Span:
+def _span(where: str, value: tuple[Value, ...], location: str) -> Span:
     if not 1 <= len(value) <= 4:
-        raise UserError(place, f"{where}: {shown(value)} has {len(value)} numbers", f"give {_FORMS}")
+        raise UserError(location, f"{where}: {shown(value)} has {len(value)} numbers", f"give {_FORMS}")
     numbers = [item for item in value if is_integer(item)]
     if len(numbers) < len(value):
-        raise UserError(place, f"{where}: {shown(value)} is not made of whole numbers", "give whole numbers")
-    first, last = _extent(where, value[0], place), _extent(where, value[-1], place)
+        raise UserError(location, f"{where}: {shown(value)} is not made of whole numbers", "give whole numbers")
+    first, last = _extent(where, value[0], location), _extent(where, value[-1], location)
     # With two numbers the step is the first size, as Tensile has it: [16, 64] is 16, 32, 48, 64.
     step = numbers[1] if len(numbers) > 2 else first
     growth = numbers[2] if len(numbers) > 3 else 0
     if first > last:
-        raise UserError(place, f"{where}: {first} lies above {last} in {shown(value)}", "give the smaller size first")
+        raise UserError(
+            location, f"{where}: {first} lies above {last} in {shown(value)}", "give the smaller size first"
+        )
     if step <= 0:
         what = f"{where}: step {step} never reaches {last} in {shown(value)}"
-        raise UserError(place, what, f"give a positive step, or [{first}] for one size")
+        raise UserError(location, what, f"give a positive step, or [{first}] for one size")
     if growth < 0:
         what = f"{where}: the step would shrink by {-growth} each time in {shown(value)}"
-        raise UserError(place, what, f"give a growth of 0 or more, or [{first}, {step}, {last}] for a constant step")
+        raise UserError(location, what, f"give a growth of 0 or more, or [{first}, {step}, {last}] for a constant step")
     return Span(first, step, growth, last)
 
 
-def _extent(where: str, value: Value, place: str) -> int:
+def _extent(where: str, value: Value, location: str) -> int:
     if not is_integer(value) or not 1 <= value <= LARGEST:
         where = where if where.startswith("ProblemSizes") else f"ProblemSizes.{where}"
-        raise UserError(place, f"{where}: {shown(value)} is no size", f"give a whole number from 1 to {LARGEST}")
+        raise UserError(location, f"{where}: {shown(value)} is no size", f"give a whole number from 1 to {LARGEST}")
     return value
 
 
@@ -165,9 +167,9 @@ def _resolve(entries: Sequence[Span | SameAs], chosen: Sequence[int]) -> Sizes:
 
 
 def _wrong_count(
-    place: str, form: str, count: int, problem_type: ProblemType, leading: tuple[str, ...] = ()
+    location: str, form: str, count: int, problem_type: ProblemType, leading: tuple[str, ...] = ()
 ) -> UserError:
     indices = problem_type.indices
     what = f"ProblemSizes.{form} has {count} entries, {problem_type.name} has {len(indices)} indices"
     more = f", and no more or all of {', '.join(leading)}" if leading else ""
-    return UserError(place, what, f"give one entry for each of {', '.join(indices)}{more}")
+    return UserError(location, what, f"give one entry for each of {', '.join(indices)}{more}")

@@ -50,7 +50,7 @@ _OTHER_BASE = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)
 class Node:
     """A value of the file: a scalar, a list of nodes, or a mapping, whose keys stand at `places`."""
 
-    place: str
+    location: str
     content: Scalar | tuple[Node, ...] | dict[str, Node]
     places: Mapping[str, str] = field(default_factory=dict)
 
@@ -60,10 +60,10 @@ class Node:
 
     def at(self, key: str) -> str:
         """The place of a key of this mapping; for one that is absent, the mapping's own."""
-        return self.places.get(key, self.place)
+        return self.places.get(key, self.location)
 
     def wrong(self, what: str, remedy: str) -> UserError:
-        return UserError(self.place, what, remedy)
+        return UserError(self.location, what, remedy)
 
     def mapping(self, what: str) -> dict[str, Node]:
         if isinstance(self.content, dict):
@@ -126,8 +126,8 @@ def parse_yaml(text: str, name: str) -> Node:
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f"{name}:{mark.line + 1}" if mark else name
-        raise UserError(place, f"not valid YAML ({error.problem or error.context})", "correct the syntax") from error
+        location = f"{name}:{mark.line + 1}" if mark else name
+        raise UserError(location, f"not valid YAML ({error.problem or error.context})", "correct the syntax") from error
     except yaml.YAMLError as error:
         detail = " ".join(str(error).split())
         raise UserError(name, f"not valid YAML ({detail})", "correct the syntax") from error
@@ -144,8 +144,8 @@ def refuse_depth(text: str | bytes, name: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             mark = event.start_mark
-            place = f"{name}:{mark.line + 1}" if mark else name
-            raise UserError(place, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
+            location = f"{name}:{mark.line + 1}" if mark else name
+            raise UserError(location, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
 
 
 class _Tree:
@@ -160,45 +160,45 @@ class _Tree:
         return self._sized(raw)[0]
 
     def _sized(self, raw: yaml.Node) -> tuple[Node, int]:
-        place = self._place(raw)
+        location = self._place(raw)
         if raw in self._open:
-            raise UserError(place, "an alias stands inside of what it names", "write the value out")
+            raise UserError(location, "an alias stands inside of what it names", "write the value out")
         if raw not in self._made:
             self._open.add(raw)
-            self._made[raw] = made = self._make(raw, place)
+            self._made[raw] = made = self._make(raw, location)
             self._open.discard(raw)
             if made[1] > MOST_NODES:
-                raise UserError(place, f"aliases expand to more than {MOST_NODES:,} values", "use fewer aliases")
+                raise UserError(location, f"aliases expand to more than {MOST_NODES:,} values", "use fewer aliases")
         return self._made[raw]
 
-    def _make(self, raw: yaml.Node, place: str) -> tuple[Node, int]:
+    def _make(self, raw: yaml.Node, location: str) -> tuple[Node, int]:
         match raw:
             case yaml.MappingNode(tag=tag) if tag == f"{_TAG}map":
-                return self._mapping(raw, place)
+                return self._mapping(raw, location)
             case yaml.SequenceNode(tag=tag) if tag == f"{_TAG}seq":
                 items = [self._sized(item) for item in raw.value]
-                return Node(place, tuple(node for node, _ in items)), 1 + sum(size for _, size in items)
+                return Node(location, tuple(node for node, _ in items)), 1 + sum(size for _, size in items)
             case yaml.ScalarNode(tag=tag) if tag in _SCALARS:
-                return Node(place, self._scalar(raw, place)), 1
-        raise UserError(place, f"the tag {shown(raw.tag)} is not read here", "write plain values without tags")
+                return Node(location, self._scalar(raw, location)), 1
+        raise UserError(location, f"the tag {shown(raw.tag)} is not read here", "write plain values without tags")
 
-    def _scalar(self, raw: yaml.ScalarNode, place: str) -> Scalar:
+    def _scalar(self, raw: yaml.ScalarNode, location: str) -> Scalar:
         if not raw.style and _EXPONENT.fullmatch(raw.value):
             return float(raw.value)
         try:
             made: Scalar = _SCALARS[raw.tag](raw)
         except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise UserError(
-                place, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
+                location, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
             ) from error
         if isinstance(made, int) and made.bit_length() > _MOST_BITS:
-            raise UserError(place, f"a number of {made.bit_length()} bits", f"write one of at most {_MOST_BITS}")
+            raise UserError(location, f"a number of {made.bit_length()} bits", f"write one of at most {_MOST_BITS}")
         if isinstance(made, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
             what = f"{shown(raw.value)} is the number {made} in YAML 1.1"
-            raise UserError(place, what, "write a number without leading zeros and colons; quote it if it is a word")
+            raise UserError(location, what, "write a number without leading zeros and colons; quote it if it is a word")
         return made
 
-    def _mapping(self, raw: yaml.MappingNode, place: str) -> tuple[Node, int]:
+    def _mapping(self, raw: yaml.MappingNode, location: str) -> tuple[Node, int]:
         own: dict[str, Node] = {}
         places: dict[str, str] = {}
         merged: list[Node] = []
@@ -218,7 +218,7 @@ class _Tree:
             for key, value in node.mapping("what << merges").items():
                 own.setdefault(key, value)
                 places.setdefault(key, node.at(key))
-        return Node(place, own, places), total
+        return Node(location, own, places), total
 
     def _key(self, raw: yaml.Node) -> str:
         if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{_TAG}str":

@@ -23,7 +23,7 @@ class Factor:
 
     names: tuple[str, ...]
     settings: tuple[Configuration, ...]
-    place: str
+    location: str
 
     @property
     def varies(self) -> bool:
@@ -34,7 +34,7 @@ class Factor:
 class PhaseEntry:
     """One dict of a phase. `sizes` is the value of its ProblemSizes; they hold for its own step already."""
 
-    place: str
+    location: str
     factors: tuple[Factor, ...] = ()
     sizes: Node | None = None
 
@@ -68,27 +68,29 @@ class EntryReader:
                     factors += self.mistakes.each(self._group, value.sequence(GROUPS))
                 else:
                     factors.append(self._factor(name, value, item.at(name), phase))
-        return PhaseEntry(item.place, tuple(factors), sizes)
+        return PhaseEntry(item.location, tuple(factors), sizes)
 
-    def _factor(self, name: str, node: Node, place: str, phase: str) -> Factor:
+    def _factor(self, name: str, node: Node, location: str, phase: str) -> Factor:
         """One parameter with its values, each once. A value that is no list counts as a list of it."""
-        parameter = self.space[self.known(name, place, phase)]
+        parameter = self.space[self.known(name, location, phase)]
         listed = node.content if isinstance(node.content, tuple) else (node,)
         if not listed:
-            raise UserError(place, f"{name} has no values", f"list at least one, such as [{shown(parameter.default)}]")
+            raise UserError(
+                location, f"{name} has no values", f"list at least one, such as [{shown(parameter.default)}]"
+            )
         mistakes = Mistakes()
-        values = mistakes.each(lambda item: parameter.check(item.plain(name), item.place), listed)
+        values = mistakes.each(lambda item: parameter.check(item.plain(name), item.location), listed)
         mistakes.tell()
         settings = tuple(dict.fromkeys(Configuration({name: value}) for value in values))
         if len(settings) < len(values):
-            self.notes.say(place, f"{name} lists a value more than once; it is measured once")
-        return Factor((name,), settings, place)
+            self.notes.say(location, f"{name} lists a value more than once; it is measured once")
+        return Factor((name,), settings, location)
 
     def _group(self, node: Node) -> Factor:
         """A list of dicts, each of which sets the same parameters to one value."""
         members = node.sequence("an item of Groups")
         if not members:
-            raise UserError(node.place, "an item of Groups is empty", "list at least one dict, or remove it")
+            raise UserError(node.location, "an item of Groups is empty", "list at least one dict, or remove it")
         mistakes = Mistakes()
         settings = mistakes.each(self._setting, members)
         mistakes.tell()
@@ -96,30 +98,30 @@ class EntryReader:
         for member, setting in zip(members, settings, strict=True):
             if set(setting) != names:
                 what = f"this member of a group sets {_listed(setting)}, the first sets {_listed(settings[0])}"
-                raise UserError(member.place, what, "let all members of a group set the same parameters")
-        return Factor(tuple(settings[0]), tuple(dict.fromkeys(settings)), node.place)
+                raise UserError(member.location, what, "let all members of a group set the same parameters")
+        return Factor(tuple(settings[0]), tuple(dict.fromkeys(settings)), node.location)
 
     def _setting(self, member: Node) -> Configuration:
         mistakes, values = Mistakes(), dict[str, Value]()
         for name, value in member.mapping("a member of a group").items():
             with mistakes.caught():
-                place = member.at(name)
-                values[name] = self.space[self.known(name, place)].check(value.plain(name), place)
+                location = member.at(name)
+                values[name] = self.space[self.known(name, location)].check(value.plain(name), location)
         mistakes.tell()
         return Configuration(values)
 
-    def known(self, name: str, place: str, phase: str = "") -> str:
+    def known(self, name: str, location: str, phase: str = "") -> str:
         """`name`, when it is a parameter; else the UserError that helps most, of all keys that the phase may have."""
         if name in self.space:
             return name
         if name in RENAMED_PARAMETERS:
-            raise UserError(place, f"{name} is no parameter any more", self._instead(name))
+            raise UserError(location, f"{name} is no parameter any more", self._instead(name))
         if name in FOREIGN_PARAMETERS:
-            raise UserError(place, f"{name} is a parameter of Tensile's that no kernel here has", "remove it")
+            raise UserError(location, f"{name} is a parameter of Tensile's that no kernel here has", "remove it")
         keys = [SIZES] if phase else []
         keys += [GROUPS] if phase == "ForkParameters" else []
         raise unknown_key(
-            place, name, [*(parameter.name for parameter in self.space), *keys], "the space of parameters"
+            location, name, [*(parameter.name for parameter in self.space), *keys], "the space of parameters"
         )
 
     def _instead(self, name: str) -> str:

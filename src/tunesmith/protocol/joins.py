@@ -43,11 +43,11 @@ def best_of_each(lineages: Sequence[Lineage], join: Join, objective: Objective, 
     against = yardstick(objective, [lineage.times for lineage in lineages], judge.work, join.weights)
     costs = [against.cost(lineage.times) for lineage in lineages]
     best: dict[Configuration, int] = {}
-    for place, lineage in enumerate(lineages):
+    for index, lineage in enumerate(lineages):
         key = key_of(lineage.configuration, join.names, judge)
-        if key not in best or _better(lineage, costs[place], lineages[best[key]], costs[best[key]]):
-            best[key] = place
-    return tuple(lineages[place] for place in sorted(best.values()))
+        if key not in best or _better(lineage, costs[index], lineages[best[key]], costs[best[key]]):
+            best[key] = index
+    return tuple(lineages[index] for index in sorted(best.values()))
 
 
 def _better(one: Lineage, cost: float, other: Lineage, other_cost: float) -> bool:

@@ -11,14 +11,14 @@ class Notes:
     def __init__(self) -> None:
         self._said: list[tuple[str, str]] = []
 
-    def say(self, place: str, sentence: str) -> None:
-        if (place, sentence) not in self._said:
-            self._said.append((place, sentence))
+    def say(self, location: str, sentence: str) -> None:
+        if (location, sentence) not in self._said:
+            self._said.append((location, sentence))
 
-    def say_once(self, place: str, sentence: str) -> None:
+    def say_once(self, location: str, sentence: str) -> None:
         """For what holds at many places alike: said with the first."""
         if all(sentence != said for _, said in self._said):
-            self._said.append((place, sentence))
+            self._said.append((location, sentence))
 
     def __iter__(self) -> Iterator[str]:
-        return (f"{place}: {sentence}" for place, sentence in self._said)
+        return (f"{location}: {sentence}" for location, sentence in self._said)

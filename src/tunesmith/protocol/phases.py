@@ -62,8 +62,8 @@ class GroupReader:
             objective=self.settings.objective,
             search=self.settings.search,
         )
-        places = {name: factor.place for factor in factors for name in factor.names}
-        self._say_without_effect(made, {**{name: place for name, (_, place) in initial.items()}, **places})
+        places = {name: factor.location for factor in factors for name in factor.names}
+        self._say_without_effect(made, {**{name: location for name, (_, location) in initial.items()}, **places})
         return made
 
     def _misplaced(self, node: Node, name: str) -> UserError:
@@ -83,8 +83,8 @@ class GroupReader:
         for factor in factors:
             for name in factor.names:
                 if name in places:
-                    self.mistakes.add(_twice(name, factor.place, places[name]))
-                places.setdefault(name, factor.place)
+                    self.mistakes.add(_twice(name, factor.location, places[name]))
+                places.setdefault(name, factor.location)
 
     def _initial(self, reader: EntryReader, node: Node | None) -> dict[str, tuple[Value, str]]:
         """Value and place of each initial parameter."""
@@ -92,16 +92,16 @@ class GroupReader:
         for entry in reader.entries(INITIAL, node):
             if entry.sizes:
                 what = f"{INITIAL} has no sizes"
-                self.mistakes.add(UserError(entry.sizes.place, what, f"put them into {Phase.COMMON}"))
+                self.mistakes.add(UserError(entry.sizes.location, what, f"put them into {Phase.COMMON}"))
             for factor in entry.factors:
                 (name,) = factor.names
                 if factor.varies:
                     what = f"{name} starts with {len(factor.settings)} values"
                     remedy = f"give one here, and the others to {Phase.COMMON} or a later phase"
-                    self.mistakes.add(UserError(factor.place, what, remedy))
+                    self.mistakes.add(UserError(factor.location, what, remedy))
                 if name in found:
-                    self.mistakes.add(_twice(name, factor.place, found[name][1]))
-                found.setdefault(name, (factor.settings[0][name], factor.place))
+                    self.mistakes.add(_twice(name, factor.location, found[name][1]))
+                found.setdefault(name, (factor.settings[0][name], factor.location))
         return found
 
     def _say_ignored(
@@ -112,15 +112,15 @@ class GroupReader:
         entries: Mapping[Phase, Sequence[PhaseEntry]],
     ) -> None:
         """An initial value that no solution will ever have."""
-        places = {name: factor.place for factor in factors for name in factor.names}
+        places = {name: factor.location for factor in factors for name in factor.names}
         forked = {name for entry in entries[Phase.FORK] for factor in entry.varied for name in factor.names}
         measured_before_the_fork = any(entry.varied for entry in entries[Phase.COMMON])
-        for name, (value, place) in initial.items():
+        for name, (value, location) in initial.items():
             ignored = f"{INITIAL}: {name} {shown(value)} is ignored"
             if name in single and single[name] != value:
-                self.notes.say(place, f"{ignored}: it is {shown(single[name])} throughout ({places[name]})")
+                self.notes.say(location, f"{ignored}: it is {shown(single[name])} throughout ({places[name]})")
             elif name in forked and not measured_before_the_fork:
-                self.notes.say(place, f"{ignored}: {name} is forked before anything is measured ({places[name]})")
+                self.notes.say(location, f"{ignored}: {name} is forked before anything is measured ({places[name]})")
 
     def _say_without_effect(self, phases: Phases, places: Mapping[str, str]) -> None:
         """Each parameter of the file that no family has which its values may choose."""
@@ -129,15 +129,15 @@ class GroupReader:
             return
         listed = ", ".join(families)
         verb = "has" if len(families) == 1 else "have"
-        for name, place in places.items():
+        for name, location in places.items():
             if not any(name in parameters for parameters in families.values()):
                 what = f"{name} is ignored: {listed} {verb} no such parameter, so its values make no difference"
-                self.notes.say_once(place, what)
+                self.notes.say_once(location, what)
 
     def _steps(
         self, node: Node, keys: Mapping[str, Node], entries: Mapping[Phase, Sequence[PhaseEntry]]
     ) -> Iterator[Step]:
-        current = _SizesInForce(self.sizes, self.notes, self.mistakes, node.place)
+        current = _SizesInForce(self.sizes, self.notes, self.mistakes, node.location)
         yield from self._benchmarks(Phase.COMMON, entries, current)
         forks = entries[Phase.FORK]
         for entry in forks:
@@ -158,13 +158,13 @@ class GroupReader:
         choices = self._all_of(varied, node.at(Phase.FINAL), "measured on every size")
         yield Final(self._final_problems(node, entries[Phase.FINAL]), choices)
 
-    def _all_of(self, factors: Sequence[Factor], place: str, what: str) -> Combinations:
+    def _all_of(self, factors: Sequence[Factor], location: str, what: str) -> Combinations:
         """All combinations of what is kept apart or measured whole, so there may not be too many."""
         choices = _combinations(factors)
         if choices.count > MOST_WHOLE:
             what = f"{choices.count:,} combinations are {what}, of {', '.join(choices.names)}"
             remedy = f"keep it to {MOST_WHOLE:,}: tune some of them in a step of their own"
-            self.mistakes.add(UserError(place, what, remedy))
+            self.mistakes.add(UserError(location, what, remedy))
         return choices
 
     def _benchmarks(
@@ -176,17 +176,17 @@ class GroupReader:
             current.change(entry.sizes)
             if entry.varied:
                 choices = _combinations(entry.varied)
-                self._say_long(choices, entry.place)
+                self._say_long(choices, entry.location)
                 steps.append(Benchmark(phase, choices, *current.use()))
         for _ in range(self.settings.passes):
             yield from steps
 
-    def _say_long(self, choices: Combinations, place: str) -> None:
+    def _say_long(self, choices: Combinations, location: str) -> None:
         search = self.settings.search
         most = STRATEGIES[search.strategy].count(choices.count, search.trials)
         if most > MOST_WHOLE:
             what = f"{choices.count:,} combinations in one step, of which the search measures up to {most:,}"
-            self.notes.say(place, f"{what}; SearchStrategy and SearchTrials make it fewer")
+            self.notes.say(location, f"{what}; SearchStrategy and SearchTrials make it fewer")
 
     def _join_names(self, node: Node | None, fork: Node | None) -> tuple[str, ...] | None:
         """Each name once, () for an empty list, None where all lineages are kept."""
@@ -198,17 +198,17 @@ class GroupReader:
         for item in node.content if isinstance(node.content, tuple) else (node,):
             if not isinstance(item.content, str):
                 what = f"{Phase.JOIN} lists names"
-                raise UserError(item.place, what, f"write a list of names, such as [{', '.join(legal[:2])}]")
+                raise UserError(item.location, what, f"write a list of names, such as [{', '.join(legal[:2])}]")
             if item.content not in legal:
                 remedy = f"give forked parameters or derived values: {', '.join(legal)}" if legal else "fork one first"
-                raise UserError(item.place, f"there is no {shown(item.content)} to join over", remedy)
+                raise UserError(item.location, f"there is no {shown(item.content)} to join over", remedy)
             names.append(item.content)
         return tuple(dict.fromkeys(names))
 
     def _final_problems(self, node: Node, entries: Sequence[PhaseEntry]) -> tuple[Problem, ...]:
         given = [entry.sizes for entry in entries if entry.sizes]
         for sizes in given[1:]:
-            self.mistakes.add(_twice(SIZES, sizes.place, given[0].place))
+            self.mistakes.add(_twice(SIZES, sizes.location, given[0].location))
         if given:
             with self.mistakes.caught():
                 return self.sizes.read(given[0])[0]  # each size has a winner of its own, whatever it weighs
@@ -233,7 +233,7 @@ class _SizesInForce:
         if sizes is None:
             return
         self.leave()
-        self._sizes, self._unused = ((), {}), sizes.place
+        self._sizes, self._unused = ((), {}), sizes.location
         with self._mistakes.caught():
             self._sizes = self._reader.read(sizes)
 
@@ -293,5 +293,5 @@ def _values_in_use(phases: Phases) -> dict[str, list[Value]]:
     return found
 
 
-def _twice(name: str, place: str, first: str) -> UserError:
-    return UserError(place, f"{name} is given twice (first at {first})", "keep one of the two")
+def _twice(name: str, location: str, first: str) -> UserError:
+    return UserError(location, f"{name} is given twice (first at {first})", "keep one of the two")

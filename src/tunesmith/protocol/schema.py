@@ -69,7 +69,7 @@ def read_tuning_file(
     with mistakes.caught():
         if "BenchmarkProblems" not in top:
             what = "there is no BenchmarkProblems"
-            raise UserError(root.place, what, "list problem types with their size groups there")
+            raise UserError(root.location, what, "list problem types with their size groups there")
         reader = _ProblemReader(path.parent, spaces, derived, families, max_size, settings, notes, mistakes)
         groups = tuple(reader.groups(top["BenchmarkProblems"]))
     mistakes.tell()
@@ -93,7 +93,7 @@ class _ProblemReader:
         """The size groups of all problem types, numbered within each type."""
         entries = node.sequence("BenchmarkProblems")
         if not entries:
-            raise UserError(node.place, "BenchmarkProblems is empty", "list [problem type, size group ...] there")
+            raise UserError(node.location, "BenchmarkProblems is empty", "list [problem type, size group ...] there")
         seen: Counter[ProblemType] = Counter()
         for entry in entries:
             with self.mistakes.caught():
@@ -113,7 +113,7 @@ class _ProblemReader:
             scalars = operation.scalars_of(fields, node.at)
         is_right = self.mistakes.count == before
         for sentence in operation.assumed(fields) if is_right else ():
-            self.notes.say_once(node.place, sentence)
+            self.notes.say_once(node.location, sentence)
         sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size, is_right)
         try:
             space, derived = self.spaces(problem_type), self.derived(problem_type)
@@ -121,7 +121,7 @@ class _ProblemReader:
             raise UserError(node.at("OperationType"), str(error), "take an operation that has kernels") from None
         reader = GroupReader(sizes, space, derived, self.families, self.settings, self.notes, self.mistakes)
         # A problem type alone has one size group, in which everything is as by default; so it is in Tensile.
-        for group in parts[1:] or (Node(entry.place, {}),):
+        for group in parts[1:] or (Node(entry.location, {}),):
             with self.mistakes.caught():
                 yield reader.read(group, seen[problem_type])
                 seen[problem_type] += 1
@@ -132,7 +132,7 @@ class _ProblemReader:
             return operation.type_of(fields, node.at, self.folder)
         except UserError as error:
             self.mistakes.add(error)
-            wrong = {one.place for one in error.errors}
+            wrong = {one.location for one in error.errors}
         right = {name: value for name, value in fields.items() if node.at(name) not in wrong}
         return operation.type_of(right, node.at, self.folder)
 
@@ -149,10 +149,12 @@ def _parts(entry: Node) -> tuple[Node, ...]:
     """[problem type, size group ...]"""
     if isinstance(entry.content, dict):
         what = "this problem is a dict, as in version 2 of Tensile's format"
-        raise UserError(entry.place, what, "make it a list: first the fields of its ProblemType, then its size groups")
+        raise UserError(
+            entry.location, what, "make it a list: first the fields of its ProblemType, then its size groups"
+        )
     parts = entry.sequence("a problem")
     if not parts:
-        raise UserError(entry.place, "this problem is an empty list", "give it a problem type, then size groups")
+        raise UserError(entry.location, "this problem is an empty list", "give it a problem type, then size groups")
     return parts
 
 

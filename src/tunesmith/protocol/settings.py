@@ -134,9 +134,9 @@ def read_globals(node: Node | None, notes: Notes, mistakes: Mistakes) -> GlobalP
     made = GlobalParameters(**values)
     fewest, most = made.minimum_samples, made.maximum_samples
     if fewest is not None and most is not None and fewest > most:
-        place = node.at("MaximumSamples")
+        location = node.at("MaximumSamples")
         what = f"MaximumSamples {most} is below MinimumSamples {fewest}"
-        mistakes.add(UserError(place, what, "give a larger maximum"))
+        mistakes.add(UserError(location, what, "give a larger maximum"))
     is_exhaustive = made.strategy == EXHAUSTIVE and ("strategy" in values or "SearchStrategy" not in node.places)
     if made.trials is not None and is_exhaustive:
         what = f"SearchTrials {made.trials} has no effect: SearchStrategy {made.strategy} measures all combinations"

@@ -58,10 +58,10 @@ class SizeReader:
                 else:
                     found.update(dict.fromkeys(self._spelled(form)))
                 if len(found) > LIMIT:
-                    raise UserError(form.place, f"ProblemSizes makes more than {LIMIT:,} sizes", "give larger steps")
+                    raise UserError(form.location, f"ProblemSizes makes more than {LIMIT:,} sizes", "give larger steps")
         mistakes.tell()
         if not found:
-            raise UserError(node.place, "ProblemSizes names no size", "give it a Range, an Exact or a File")
+            raise UserError(node.location, "ProblemSizes names no size", "give it a Range, an Exact or a File")
         return self._problems(list(found)), self._weights(weights)
 
     def default(self, first: tuple[Value, ...]) -> tuple[tuple[Problem, ...], str]:
@@ -76,33 +76,33 @@ class SizeReader:
         """Sizes and leading dimensions of a Range or an Exact."""
         what = f"ProblemSizes.{form.name}"
         if isinstance(form.value.content, dict):
-            raise UserError(form.value.place, f"{what} with keys is not supported", "give a list of sizes")
-        entries = [(entry.plain(what), entry.place) for entry in form.value.sequence(what)]
+            raise UserError(form.value.location, f"{what} with keys is not supported", "give a list of sizes")
+        entries = [(entry.plain(what), entry.location) for entry in form.value.sequence(what)]
         if form.name == "Range":
             spelled: list[tuple[Sizes, Sizes]] = [
-                (sizes, ()) for sizes in range_sizes(entries, self.problem_type, form.place)
+                (sizes, ()) for sizes in range_sizes(entries, self.problem_type, form.location)
             ]
         else:
-            spelled = [exact_sizes(entries, self.problem_type, self.operation, form.place)]
+            spelled = [exact_sizes(entries, self.problem_type, self.operation, form.location)]
         for sizes, _ in spelled:
             if wrong := self.operation.wrong_sizes(self.problem_type, sizes):
                 named = ", ".join(f"{name} {size}" for name, size in zip(self.problem_type.indices, sizes, strict=True))
-                raise UserError(form.place, f"{what}: {wrong} ({named})", "give sizes that go together")
+                raise UserError(form.location, f"{what}: {wrong} ({named})", "give sizes that go together")
         return spelled
 
     def _rows(self, form: _Form) -> list[ListedProblem]:
         """The rows of a File that are of this type and of the families asked for; those of other types are said."""
-        place, name = form.place, form.value.word("ProblemSizes.File")
+        location, name = form.location, form.value.word("ProblemSizes.File")
         kind, path = self.problem_type, self.folder / name
-        rows = _of_families(self.operation.listed(kind, path, place), form.family, name)
+        rows = _of_families(self.operation.listed(kind, path, location), form.family, name)
         fitting = [row for row in rows if row.sizes]
         others = Counter(row.layout for row in rows if not row.sizes)
         said = ", ".join(f"{count} {layout}" for layout, count in others.items())
         if not fitting:
-            raise self.operation.none_listed(kind, place, name, said)
+            raise self.operation.none_listed(kind, location, name, said)
         if others:
             what = f"{name}: {len(rows) - len(fitting)} of {len(rows)} rows are not of {kind.name}"
-            self.notes.say_once(place, f"{what} and are left out ({said})")
+            self.notes.say_once(location, f"{what} and are left out ({said})")
         return fitting
 
     def _problems(self, sizes: Sequence[tuple[Sizes, Sizes]]) -> tuple[Problem, ...]:
@@ -124,7 +124,7 @@ class _Form:
 
     name: str
     value: Node
-    place: str
+    location: str
     family: Node | None
 
 
@@ -134,7 +134,7 @@ def _forms(node: Node, mistakes: Mistakes) -> Iterator[_Form]:
         with mistakes.caught():
             if isinstance(item.content, (tuple, int)):
                 what = "ProblemSizes holds bare sizes, as in version 2 of Tensile's format"
-                raise UserError(item.place, what, "write them as `- Range: [...]`")
+                raise UserError(item.location, what, "write them as `- Range: [...]`")
             given = item.mapping("an item of ProblemSizes")
             yield from _forms_of(item, given, mistakes)
 
@@ -156,9 +156,9 @@ def _of_families(rows: Sequence[ListedProblem], asked: Node | None, name: str) -
     known = list(dict.fromkeys(row.family for row in rows))
     wanted = [one.word(FAMILY) for one in (asked.content if isinstance(asked.content, tuple) else (asked,))]
     if not wanted:
-        raise UserError(asked.place, f"{FAMILY} names none", "name some, or leave it out for all rows")
+        raise UserError(asked.location, f"{FAMILY} names none", "name some, or leave it out for all rows")
     for family in wanted:
         if family not in known:
             has = ", ".join(shown(each) for each in known if each) or "none: it needs a column family"
-            raise UserError(asked.place, f"{name} has no family {shown(family)}", f"it has {has}")
+            raise UserError(asked.location, f"{name} has no family {shown(family)}", f"it has {has}")
     return [row for row in rows if row.family in wanted]

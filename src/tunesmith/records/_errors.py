@@ -14,12 +14,12 @@ ErrorT = TypeVar("ErrorT", bound="UserError")
 class UserError(Exception):
     """A mistake of the user's: where it is, what is wrong, and what would be right.
 
-    `place` is `file:line`, an option (`--size`) or an argument; printed as `place: what; remedy`, exit code 2.
+    `location` is `file:line`, an option (`--size`) or an argument; printed as `location: what; remedy`, exit code 2.
     """
 
-    def __init__(self, place: str, what: str, remedy: str) -> None:
-        super().__init__(place, what, remedy)
-        self.place, self.what, self.remedy = place, what, remedy
+    def __init__(self, location: str, what: str, remedy: str) -> None:
+        super().__init__(location, what, remedy)
+        self.location, self.what, self.remedy = location, what, remedy
 
     @property
     def errors(self) -> tuple[UserError, ...]:
@@ -27,21 +27,21 @@ class UserError(Exception):
         return (self,)
 
     def __str__(self) -> str:
-        return printable(f"{self.place}: {self.what}; {self.remedy}")
+        return printable(f"{self.location}: {self.what}; {self.remedy}")
 
 
 def fresh(error: ErrorT) -> ErrorT:
     """The same mistake as an error of its own. One that was raised holds the frames it went through, and their locals;
     so what is kept, and raised again, is made anew."""
-    return type(error)(error.place, error.what, error.remedy)
+    return type(error)(error.location, error.what, error.remedy)
 
 
 class SeveralError(UserError):
-    """Several mistakes of the user's that were found together; as text, a line each. `place`, `what` and `remedy` are
+    """Several mistakes of the user's that were found together; as text, a line each. `location`, `what` and `remedy` are
     those of the first."""
 
     def __init__(self, errors: Sequence[UserError]) -> None:
-        super().__init__(errors[0].place, errors[0].what, errors[0].remedy)
+        super().__init__(errors[0].location, errors[0].what, errors[0].remedy)
         self._errors = tuple(errors)
 
     def __reduce__(self) -> tuple[type[SeveralError], tuple[tuple[UserError, ...]]]:

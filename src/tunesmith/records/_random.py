@@ -55,7 +55,7 @@ class RandomRow:
         return self.distribution, self.value_type
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.file}: {self.name}"
 
 

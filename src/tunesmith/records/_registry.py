@@ -67,8 +67,8 @@ class Registry(Generic[T]):
             made: T = entry.load()()
         except Exception as error:  # whatever a stranger's module raises
             what = f"entry point {name} = {entry.value} cannot be loaded ({type(error).__name__}: {error})"
-            place = f"{distribution(entry)}, [{self._group}]"
-            self._broken[name] = UserError(place, what, "mend that distribution, or uninstall it")
+            location = f"{distribution(entry)}, [{self._group}]"
+            self._broken[name] = UserError(location, what, "mend that distribution, or uninstall it")
             raise self._broken[name] from error
         return made
 

@@ -153,10 +153,10 @@ def _steps(steps: Sequence[StepRecord]) -> RenderableType:
         refused = (sum(step.rejected.values()), sum(step.failed.values()))
         cells = [str(number or "") for number in (step.lineages, step.candidates, step.problems, *refused)]
         varied = [winner for winner in step.winners if winner.chosen]
-        for place, winner in enumerate(varied or [None]):
+        for index, winner in enumerate(varied or [None]):
             chosen = _numbers.configuration(winner.chosen) + (" (tie)" if winner.tie else "") if winner else ""
             lineage = _numbers.configuration(winner.lineage.without(winner.chosen)) if winner else ""
-            shown.add_row(*(([step.name, *cells]) if place == 0 else [""] * 6), chosen, lineage)
+            shown.add_row(*(([step.name, *cells]) if index == 0 else [""] * 6), chosen, lineage)
     return shown
 
 
@@ -167,12 +167,12 @@ def _final(name: str, sheet: Sheet) -> RenderableType:
     merit = {n: sum(sheet.rates.get((row, n), 0.0) / best[row] for row in rows if best[row]) for n in sheet.names}
     columns = sorted(sheet.names, key=lambda n: -merit[n])[:MOST_COLUMNS]
     title = f"{name}: {sheet.unit.rate} of the {len(columns)} best of {len(sheet.names)} solutions"
-    shown = table("size", *(f"#{place}" for place in range(1, len(columns) + 1)))
+    shown = table("size", *(f"#{index}" for index in range(1, len(columns) + 1)))
     for row, sizes in enumerate(sheet.sizes):
         speeds = [sheet.rates.get((row, column)) for column in columns]
         cells = (f"{speed:.4g}{'*' if speed == best[row] else ''}" if speed is not None else "-" for speed in speeds)
         shown.add_row("x".join(map(str, sizes.values())), *cells)
-    return titled(title, shown, *(f"#{place} {column}" for place, column in enumerate(columns, start=1)))
+    return titled(title, shown, *(f"#{index} {column}" for index, column in enumerate(columns, start=1)))
 
 
 def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> RenderableType:

@@ -36,16 +36,16 @@ def _columns(values: Sequence[Value]) -> Iterator[NDArray[np.float64]]:
     words = sorted({value for value in values if isinstance(value, str)})
     yield from (np.array([float(value == word) for value in values]) for word in words)
     lists = [value if isinstance(value, tuple) else (value,) for value in values if not isinstance(value, str)]
-    for place in range(max(map(len, lists), default=0)):
-        yield np.array([_logarithm(_item(value, place)) for value in values])
+    for index in range(max(map(len, lists), default=0)):
+        yield np.array([_logarithm(_item(value, index)) for value in values])
     if any(len(one) > 1 for one in lists):
         yield np.array([_product(value) for value in values])
 
 
-def _item(value: Value, place: int) -> Value:
+def _item(value: Value, index: int) -> Value:
     if isinstance(value, tuple):
-        return value[place] if place < len(value) else 0
-    return value if place == 0 else 0
+        return value[index] if index < len(value) else 0
+    return value if index == 0 else 0
 
 
 def _product(value: Value) -> float:

@@ -82,7 +82,7 @@ class _Guided(Search):
         return CandidateBatch(tuple(self._known[index] for index in chosen), self._candidates.mode) if chosen else None
 
     def _next_apart(self) -> int:
-        return next(place for place in self._spread if place in self._open)
+        return next(location for location in self._spread if location in self._open)
 
     def _opinions(self, costs: Mapping[Configuration, float], count: int) -> list[int]:
         """The open candidates that trees, one after the other, hold for the fastest, each once."""
@@ -112,16 +112,16 @@ def _far_apart(known: Features, random: np.random.Generator) -> Iterator[int]:
     scaled = (known - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-12)
     distances = np.full(len(known), math.inf)
     left = np.ones(len(known), bool)
-    place = int(random.integers(len(known)))
+    index = int(random.integers(len(known)))
     while True:
-        yield place
-        left[place] = False
+        yield index
+        left[index] = False
         if not left.any():
             return
-        distances = np.minimum(distances, ((scaled - scaled[place]) ** 2).sum(axis=1))
+        distances = np.minimum(distances, ((scaled - scaled[index]) ** 2).sum(axis=1))
         weights = np.where(left, distances, 0.0)
         weights = weights if weights.sum() else left.astype(float)
-        place = int(random.choice(len(known), p=weights / weights.sum()))
+        index = int(random.choice(len(known), p=weights / weights.sum()))
 
 
 def _forest() -> Any:

@@ -49,24 +49,24 @@ class Expression:
     """An expression that was found well-formed; `names` are the values that it needs."""
 
     text: str
-    place: str
+    location: str
     names: frozenset[str]
     _tree: ast.expr = field(repr=False, compare=False)
 
     @staticmethod
-    def parse(text: object, place: str) -> Expression:
-        """Read an expression from a file (a plain number is one too); raises UserError at `place`."""
+    def parse(text: object, location: str) -> Expression:
+        """Read an expression from a file (a plain number is one too); raises UserError at `location`."""
         if not isinstance(text, (str, int, float)):
-            raise UserError(place, f"{text!r} is not an expression", f"write one such as {_EXAMPLE!r}")
+            raise UserError(location, f"{text!r} is not an expression", f"write one such as {_EXAMPLE!r}")
         written = str(text).strip()
-        tree = _parsed(written, place)
+        tree = _parsed(written, location)
         parts = list(ast.walk(tree))
         if len(parts) > MOST_PARTS:
-            raise UserError(place, f"the expression has {len(parts)} parts", f"use at most {MOST_PARTS}")
-        _check(tree, place, depth=0)
+            raise UserError(location, f"the expression has {len(parts)} parts", f"use at most {MOST_PARTS}")
+        _check(tree, location, depth=0)
         called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
         names = frozenset(part.id for part in parts if isinstance(part, ast.Name) and id(part) not in called)
-        return Expression(written, place, names, tree)
+        return Expression(written, location, names, tree)
 
     def evaluate(self, values: Mapping[str, Value]) -> Value:
         """The value where each name stands for `values[name]`; raises UserError at the expression's place."""
@@ -75,7 +75,7 @@ class Expression:
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
             given = ", ".join(f"{name} = {_shown(values.get(name))}" for name in sorted(self.names)) or "no names"
             raise UserError(
-                self.place, f"{self.text!r} has no value with {given}: {_why(error)}", "mend the expression"
+                self.location, f"{self.text!r} has no value with {given}: {_why(error)}", "mend the expression"
             ) from error
 
     def truth(self, values: Mapping[str, Value]) -> bool:
@@ -95,26 +95,26 @@ class Expression:
     def _number(self, values: Mapping[str, Value], least: float, kind: str, is_whole: bool = False) -> int | float:
         value = self.evaluate(values)
         if not isinstance(value, (int, float)) or value < least or (is_whole and value != int(value)):
-            raise UserError(self.place, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
+            raise UserError(self.location, f"{self.text!r} is {_shown(value)}", f"it must give {kind}")
         return value
 
 
-def _parsed(text: str, place: str) -> ast.expr:
+def _parsed(text: str, location: str) -> ast.expr:
     if len(text) > LONGEST_TEXT:
-        raise UserError(place, f"the expression has {len(text)} characters", f"use at most {LONGEST_TEXT}")
+        raise UserError(location, f"the expression has {len(text)} characters", f"use at most {LONGEST_TEXT}")
     try:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "too deeply nested, or not text"
         raise UserError(
-            place, f"{text[:80]!r} is not an expression: {reason}", f"write one such as {_EXAMPLE!r}"
+            location, f"{text[:80]!r} is not an expression: {reason}", f"write one such as {_EXAMPLE!r}"
         ) from None
 
 
-def _check(part: ast.AST, place: str, depth: int) -> None:
+def _check(part: ast.AST, location: str, depth: int) -> None:
     """Refuse whatever is not in the tables below, before anything is evaluated."""
     if depth > DEEPEST:
-        raise UserError(place, "the expression is too deeply nested", f"use at most {DEEPEST} levels")
+        raise UserError(location, "the expression is too deeply nested", f"use at most {DEEPEST} levels")
     match part:
         case ast.Constant(value):
             allowed = isinstance(value, str) or (isinstance(value, (int, float)) and _within(value))
@@ -128,10 +128,10 @@ def _check(part: ast.AST, place: str, depth: int) -> None:
             allowed = isinstance(part, _OTHER_PARTS)
     if not allowed:
         text = ast.unparse(part)[:60] if isinstance(part, ast.expr) else type(part).__name__
-        raise UserError(place, f"{text!r} is not allowed in an expression", _REMEDY)
+        raise UserError(location, f"{text!r} is not allowed in an expression", _REMEDY)
     for inner in ast.iter_child_nodes(part):
         if isinstance(inner, ast.expr):
-            _check(inner, place, depth + 1)
+            _check(inner, location, depth + 1)
 
 
 def _value(part: ast.expr, values: Mapping[str, Value]) -> Any:

@@ -32,11 +32,11 @@ class Parameter:
     when: When = When.COMPILE
     accepts: str = "one of the values"
 
-    def check(self, value: Value, place: str) -> Value:
-        """`value` as this parameter means it (0/1 for a truth value are taken); raises UserError at `place`."""
+    def check(self, value: Value, location: str) -> Value:
+        """`value` as this parameter means it (0/1 for a truth value are taken); raises UserError at `location`."""
         checked = self._meant(value)
         if checked is None:
-            raise UserError(place, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}")
+            raise UserError(location, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}")
         return checked
 
     def _meant(self, value: Value) -> Value | None:

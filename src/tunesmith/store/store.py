@@ -164,11 +164,11 @@ class Store:
     def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, StoreEntry]:
         """The entry with the smallest median for each problem that anything ran on, over all devices in the store."""
         filters = [*_filters(problem_type, round_prefix, (Outcome.OK,)), measurements.c.seconds.is_not(None)]
-        place = func.row_number().over(
+        rank = func.row_number().over(
             partition_by=measurements.c.problem, order_by=(measurements.c.seconds, measurements.c.id)
         )
-        ranked = select(measurements.c.id, place.label("place")).where(*filters).subquery()
-        firsts = select(ranked.c.id).where(ranked.c.place == 1)
+        ranked = select(measurements.c.id, rank.label("rank")).where(*filters).subquery()
+        firsts = select(ranked.c.id).where(ranked.c.rank == 1)
         rows = self._rows(_whole([measurements.c.id.in_(firsts)]).order_by(measurements.c.id))
         with self._database.decoding():
             return {entry.problem: entry for entry in map(codec.entry_of, rows)}

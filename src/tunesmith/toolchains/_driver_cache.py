@@ -85,7 +85,7 @@ def _remove(folder: Path) -> bool:
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    for place, _, files in os.walk(folder):
+    for location, _, files in os.walk(folder):
         for name in files:
             with suppress(OSError):
-                yield Path(place, name).lstat().st_size
+                yield Path(location, name).lstat().st_size

@@ -82,9 +82,9 @@ class TritonToolchain(Toolchain):
 
 def jit_function(name: str) -> Any:
     """The function named `package.module:name` or `path/file.py:name`. Raises UserError when it is not there."""
-    place, _, attribute = name.rpartition(":")
+    location, _, attribute = name.rpartition(":")
     try:
-        loaded = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        loaded = _from_file(Path(location)) if location.endswith(".py") else importlib.import_module(location)
         return getattr(loaded, attribute)
     except (ImportError, AttributeError, OSError) as error:
         raise UserError(

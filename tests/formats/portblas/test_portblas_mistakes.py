@@ -51,13 +51,15 @@ TEXT = """{
 )
 @pytest.mark.parametrize("mode", RuleSet)
 def test_a_wrong_value_is_answered_with_line_column_and_key(
-    values: tuple[str, str, str], place: str, words: str, mode: RuleSet, tmp_path: Path
+    values: tuple[str, str, str], location: str, words: str, mode: RuleSet, tmp_path: Path
 ) -> None:
     path = written(tmp_path, TEXT % values)
     with pytest.raises(UserError, match=re.escape(words)) as error:
         read(path, mode)
     # Where a comma is too many, Pythons differ in where they see it.
-    assert error.value.place == f"{path}:{place}" or ("not valid" in words and f":{place.split(':')[0]}:" in str(error))
+    assert error.value.location == f"{path}:{location}" or (
+        "not valid" in words and f":{location.split(':')[0]}:" in str(error)
+    )
     assert error.value.remedy
 
 

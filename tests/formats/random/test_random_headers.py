@@ -89,7 +89,7 @@ def test_a_merge_changes_returns_and_adds_cases_and_nothing_else() -> None:
 def test_a_header_that_cannot_be_merged_is_said(text: str, words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         header("philox4_32_10", SHAPES, DEFAULT, text, "out/a.hpp")
-    assert raised.value.place == "out/a.hpp"
+    assert raised.value.location == "out/a.hpp"
 
 
 def test_the_architecture_unknown_is_never_written() -> None:

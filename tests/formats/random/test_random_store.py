@@ -260,7 +260,7 @@ def test_a_damaged_store_is_said_and_the_others_are_read(tmp_path: Path, run: tu
     scribbled.write_bytes(whole[:100] + b"\x00" * (len(whole) - 100))
     empty.write_bytes(b"")
     reading = read_random([cut, scribbled, empty, run[0]])
-    assert [one.place for one in reading.complaints] == [str(cut), str(scribbled), str(empty)]
+    assert [one.location for one in reading.complaints] == [str(cut), str(scribbled), str(empty)]
     assert all("is not a sound SQLite database" in one.what for one in reading.complaints[:2])
     assert len(reading.rows) == 2
 

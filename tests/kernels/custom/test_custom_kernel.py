@@ -149,7 +149,7 @@ def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(
     with pytest.raises(UserError) as caught:
         CustomOperation().reference(problem, {"input": np.ones(16, np.float32)})
     line = next(n for n, text in enumerate(copied.read_text().splitlines(), 1) if text.startswith("Reference"))
-    assert caught.value.place == f"{copied}:{line}"
+    assert caught.value.location == f"{copied}:{line}"
     assert message in str(caught.value)
 
 
@@ -201,7 +201,7 @@ def test_a_mistake_in_the_description_names_the_file_and_the_remedy(
 ) -> None:
     with pytest.raises(UserError) as caught:
         type_of(edited(copied, old, new))
-    assert caught.value.place.startswith(str(copied))
+    assert caught.value.location.startswith(str(copied))
     assert message in str(caught.value)
 
 
@@ -249,7 +249,7 @@ def test_a_tuning_file_must_name_a_description_that_is_there(tmp_path: Path) -> 
     for fields in ({}, {"Kernel": "none.yaml"}, {"Kernel": 3}, {"Kernel": "x.yaml", "DataType": "s"}):
         with pytest.raises(UserError) as caught:
             CustomOperation().type_of(fields, lambda key: f"tuning.yaml:{key}", tmp_path)
-        assert caught.value.place.startswith("tuning.yaml:")
+        assert caught.value.location.startswith("tuning.yaml:")
 
 
 JUNK = st.recursive(

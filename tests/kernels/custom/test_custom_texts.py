@@ -112,7 +112,7 @@ def test_messages_name_the_path_where_it_is_known_else_the_plain_file_and_its_li
     assert found == f"{STENCIL}:{line}|custom_stencil.py|{failed}\n"
     with pytest.raises(UserError) as caught:
         CustomOperation().reference(Problem(made, (5, 7)), {"input": np.ones(35, np.float32)})
-    assert caught.value.place == f"{copied}:{line}"
+    assert caught.value.location == f"{copied}:{line}"
 
 
 def test_a_reference_knows_its_own_file_and_imports_what_it_could_import_before(copied: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_damaged_or_missing_part_is_shown_with_file_and_line(copied: Path, tmp
         path.write_text(text)
         with pytest.raises(UserError, match=what) as caught:
             Logic.load(path)
-        assert caught.value.place == f"{path}:{line}"
+        assert caught.value.location == f"{path}:{line}"
 
 
 # What earlier versions wrote.

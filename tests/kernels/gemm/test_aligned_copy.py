@@ -24,9 +24,9 @@ def check_every_element(compiled, copy: AlignedCopy, storage: np.ndarray, guard:
     workspace = np.full(copy.offset + copy.bytes + guard, 0xEE, np.uint8)
     run_on_host(compiled, Plan((copy.launch(0),)), {copy.name: storage}, workspace)
     made = workspace[copy.offset : copy.offset + copy.bytes].view(storage.dtype)
-    for place in range(copy.batch):
-        matrix = _rows(storage, place * copy.stride, copy.rows, copy.length, copy.leading)
-        found = _rows(made, place * copy.stride_to, copy.rows_to, copy.length_to, copy.leading_to)
+    for index in range(copy.batch):
+        matrix = _rows(storage, index * copy.stride, copy.rows, copy.length, copy.leading)
+        found = _rows(made, index * copy.stride_to, copy.rows_to, copy.length_to, copy.leading_to)
         np.testing.assert_array_equal(found, matrix.T if copy.transposed else matrix)
     assert (workspace[: copy.offset] == 0xEE).all()
     assert (workspace[copy.offset + copy.batch * copy.stride_to * copy.element :] == 0xEE).all()
@@ -62,9 +62,9 @@ def test_rows_and_matrices_may_be_further_apart_than_32_bits_say(compiled, trans
     """Of the memory between them, none is touched and so none is taken."""
     copy = AlignedCopy("A", batch, rows, 5, leading, stride, 1, 0, transposed)
     storage = np.zeros(stride * (batch - 1) + leading * (rows - 1) + 5, np.uint8)
-    for place, row in np.ndindex(batch, rows):
-        first = place * stride + row * leading
-        storage[first : first + 5] = 10 * (place + row) + np.arange(1, 6)
+    for location, row in np.ndindex(batch, rows):
+        first = location * stride + row * leading
+        storage[first : first + 5] = 10 * (location + row) + np.arange(1, 6)
     check_every_element(compiled, copy, storage)
 
 

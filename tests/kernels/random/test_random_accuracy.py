@@ -95,9 +95,9 @@ def words_of(width: int) -> NDArray[np.uint32]:
     random = np.random.default_rng(20240229)
     words = random.integers(0, 1 << 32, (COUNT, width), np.uint32)
     hard = hard_words()
-    for place in range(width):
-        rows = slice(place * COUNT // 8, (place + 1) * COUNT // 8)
-        words[rows, place] = np.resize(hard, COUNT // 8)
+    for index in range(width):
+        rows = slice(index * COUNT // 8, (index + 1) * COUNT // 8)
+        words[rows, index] = np.resize(hard, COUNT // 8)
     rows = slice(COUNT // 2, COUNT // 4 * 3)
     words[rows] = random.choice(hard, (COUNT // 4, width))
     return words
@@ -107,11 +107,11 @@ def worst(found: NDArray[np.float64], expected: Values) -> tuple[float, str]:
     """The largest error in units of the bound, and where."""
     error = np.abs(found - expected.value)
     ratio = np.divide(error, expected.bound, out=np.where(error == 0, 0.0, np.inf), where=expected.bound > 0)
-    place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    index = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     assert not np.isnan(ratio).any()
     return float(
-        ratio[place]
-    ), f"{found[place]:.17g}, exactly {expected.value[place]:.17g}, {ratio[place]:.3f} bounds off"
+        ratio[index]
+    ), f"{found[index]:.17g}, exactly {expected.value[index]:.17g}, {ratio[index]:.3f} bounds off"
 
 
 FORMS = [

@@ -196,7 +196,7 @@ def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them() -> None:
 )
 def test_equals_are_left_in_the_order_of_numpys_quicksort(count: int, order: list[int]) -> None:
     """`numpy.zeros(count).argsort()` of NumPy 1.24.2, which the script is pinned to, both ends turned."""
-    assert descending([1.0] * count) == [count - 1 - place for place in reversed(order)]
+    assert descending([1.0] * count) == [count - 1 - index for index in reversed(order)]
 
 
 def test_descending_sorts_and_keeps_nan_last_for_whatever_comes() -> None:
@@ -205,9 +205,9 @@ def test_descending_sorts_and_keeps_nan_last_for_whatever_comes() -> None:
         values = [source.choice([math.nan, 0.0, 1.0, 2.0, source.random()]) for _ in range(source.randrange(70))]
         order = descending(values)
         assert sorted(order) == list(range(len(values)))
-        known = [values[place] for place in order if values[place] == values[place]]
+        known = [values[index] for index in order if values[index] == values[index]]
         assert known == sorted(known, reverse=True)
-        assert all(values[place] != values[place] for place in order[len(known) :])
+        assert all(values[index] != values[index] for index in order[len(known) :])
 
 
 @needs_golden

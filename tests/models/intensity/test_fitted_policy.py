@@ -203,7 +203,7 @@ def test_whatever_stands_in_a_file_a_policy_answers_or_our_error_comes_out(tmp_p
                 else:
                     assert answer.rejection.reason in ("data type", "layout"), answer
     assert outcomes["refused"] > 30
-    assert all(mistake.remedy and mistake.place.startswith(str(path)) for path, mistake in mistakes)
+    assert all(mistake.remedy and mistake.location.startswith(str(path)) for path, mistake in mistakes)
     assert outcomes[PolicyChoice.__name__] > outcomes[PolicyRefusal.__name__]
 
 

@@ -149,7 +149,7 @@ def test_whatever_stands_in_a_file_only_our_error_comes_out(tmp_path: Path) -> N
         outcomes["read"] += 1
         assert agrees(read, sizes)
     assert min(outcomes.values()) > 30
-    assert all(mistake.remedy and mistake.place.startswith(str(tmp_path)) for mistake in mistakes)
+    assert all(mistake.remedy and mistake.location.startswith(str(tmp_path)) for mistake in mistakes)
 
 
 def agrees(heuristic: FittedHeuristic, sizes: list[Product]) -> bool:

@@ -125,7 +125,7 @@ def test_a_mistake_is_said_with_its_line(written, right, wrong, said):
     path.write_text(text.replace(right, wrong, 1))
     with pytest.raises(UserError) as error:
         read(path)
-    assert re.match(rf"{re.escape(str(path))}:\d+$", error.value.place)
+    assert re.match(rf"{re.escape(str(path))}:\d+$", error.value.location)
     assert any(said in one.what for one in error.value.errors)
 
 
@@ -149,13 +149,13 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("place", [(0, 0), (0, 1)])
-def test_a_covariance_that_is_none_gives_no_error_where_it_is_used(written, place):
+def test_a_covariance_that_is_none_gives_no_error_where_it_is_used(written, index):
     """A variance below zero is refused; between two costs, rounding may make too much of what they share."""
     path, _, one = written
     covariance = one.covariance.copy()
-    covariance[place] = covariance[place[::-1]] = -1e18
+    covariance[index] = covariance[index[::-1]] = -1e18
     path.write_text(dump([replace(one, covariance=covariance)]))
-    if place == (0, 0):
+    if index == (0, 0):
         with pytest.raises(UserError, match=r"calibration\.yaml:\d+: covariance cannot be -1e\+30"):
             read(path)
         return

@@ -121,7 +121,7 @@ def test_a_value_that_means_nothing_is_an_error_with_its_name(prefix, name, valu
     variable = f"{prefix}_STREAMK_{name}"
     with pytest.raises(UserError) as error:
         StreamKOverride.of({variable: value})
-    assert error.value.place == variable
+    assert error.value.location == variable
     assert repr(value) in error.value.what
     assert VARIABLES[name].doc in error.value.remedy
 

@@ -84,7 +84,7 @@ def philox_once_more(bits: int, rounds: int, counter: list[int], key: list[int])
     words, mask = list(counter), 2**bits - 1
     for round_ in range(rounds):
         keys = [(word + round_ * weyl) & mask for word, weyl in zip(key, WEYL[bits], strict=False)]
-        products = [m * words[2 * place] for place, m in enumerate(MULTIPLIERS[len(words), bits])]
+        products = [m * words[2 * index] for index, m in enumerate(MULTIPLIERS[len(words), bits])]
         high, low = [product >> bits for product in products], [product & mask for product in products]
         if len(words) == 2:
             words = [high[0] ^ keys[0] ^ words[1], low[0]]
@@ -100,7 +100,7 @@ def threefry_once_more(bits: int, rounds: int, counter: list[int], key: list[int
         keys[-1] ^= word
 
     def injected(words: list[int], turn: int) -> list[int]:
-        new = [(word + keys[(turn + place) % (count + 1)]) & mask for place, word in enumerate(words)]
+        new = [(word + keys[(turn + index) % (count + 1)]) & mask for index, word in enumerate(words)]
         return [*new[:-1], (new[-1] + turn) & mask]
 
     words = injected(list(counter), 0)

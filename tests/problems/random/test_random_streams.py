@@ -145,8 +145,8 @@ def test_each_matrix_of_residues_is_the_square_of_the_one_before(generator: str)
     top = ENGINES[generator].subsequence_log2
     matrices = np.concatenate([jump_matrices(generator, "word", top), jump_matrices(generator, "subsequence", 21)])
     assert matrices.shape == (top + 21, 2, 3, 3)
-    for place, recurrence in enumerate(ENGINES[generator].recurrences):  # type: ignore[attr-defined]
-        exact = matrices[:, place].astype(object)
+    for index, recurrence in enumerate(ENGINES[generator].recurrences):  # type: ignore[attr-defined]
+        exact = matrices[:, index].astype(object)
         for half, full in itertools.pairwise(exact):
             assert np.array_equal(half @ half % recurrence.modulus, full)
 
@@ -235,7 +235,7 @@ def test_what_a_generator_cannot_do_is_said(
 ) -> None:
     with pytest.raises(UserError, match=complaint) as caught:
         words(generator, seed, offset, engines, np.arange(4), 1)
-    assert caught.value.place == generator
+    assert caught.value.location == generator
 
 
 def test_counters_have_no_engines_to_start() -> None:

@@ -15,8 +15,8 @@ class CopyOperation(Operation):
 
     name, unit = "Copy", "B"
 
-    def type_of(self, fields, place, folder) -> ProblemType:
-        checked(fields, FIELDS, place, "the ProblemType of a copy")
+    def type_of(self, fields, location, folder) -> ProblemType:
+        checked(fields, FIELDS, location, "the ProblemType of a copy")
         return ProblemType(self.name, "Copy_S", ("Rows", "Columns"), Configuration({"DataType": "s"}))
 
     def leading(self, problem_type, sizes) -> tuple[tuple[str, int], ...]:

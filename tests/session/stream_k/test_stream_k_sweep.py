@@ -144,7 +144,7 @@ def test_a_way_is_as_good_as_its_geometric_mean_and_its_worst():
 
 
 def test_the_worst_misses_come_first_and_no_hit_is_one():
-    lost = [swept({A: 1.0, B: 1.0 + place / 10}, {"portable": B}) for place in (1, 3, 0, 2)]
+    lost = [swept({A: 1.0, B: 1.0 + location / 10}, {"portable": B}) for location in (1, 3, 0, 2)]
     assert misses(lost, "portable", 2) == [lost[1], lost[3]]
     assert misses(lost, "portable", 9) == [lost[1], lost[3], lost[0]]
     assert misses(lost, "tensile", 9) == []

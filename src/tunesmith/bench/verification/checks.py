@@ -132,8 +132,8 @@ def falling_steps(operand: Operand) -> Steps | None:
     """Three strides, the largest first, with the extents that go with them, by which a storage element's indices follow
     from its number, one division after the other; None where they do not."""
     steps = sorted(((s, e) for s, e in zip(operand.strides, operand.shape, strict=True) if e > 1), reverse=True)
-    spans = [sum((extent - 1) * stride for stride, extent in steps[place:]) for place in range(len(steps) + 1)]
-    nested = all(stride > spans[place + 1] for place, (stride, _) in enumerate(steps))
+    spans = [sum((extent - 1) * stride for stride, extent in steps[index:]) for index in range(len(steps) + 1)]
+    nested = all(stride > spans[index + 1] for index, (stride, _) in enumerate(steps))
     if not nested or len(steps) > 3:
         return None if is_padded(operand) else ((1, 1),) * 3
     return (*steps, *((1, 1),) * (3 - len(steps)))

@@ -151,7 +151,7 @@ class DeviceMemory(HostMemory):
 
     def _after(self, poison: int) -> Iterable[Launch]:
         checks, case = self._checks, self.case
-        flags = {operand.name: _FLAGS_EACH * place for place, operand in enumerate(case.outputs)}
+        flags = {operand.name: _FLAGS_EACH * index for index, operand in enumerate(case.outputs)}
         for operand in case.outputs:
             region, flag = self._regions[operand.name], flags[operand.name]
             yield checks.guards(region, flag)

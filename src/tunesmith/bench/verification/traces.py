@@ -190,12 +190,14 @@ def _wrong_value(operand: Operand, expected: Expected, left: Left) -> Wrong | No
     if not wrong.any():
         return None
     first = _first(wrong)
-    place = [int(axis[first]) for axis in indices(operand.shape, expected.where)]
+    location = [int(axis[first]) for axis in indices(operand.shape, expected.where)]
     value, bound = expected.value[first], expected.bound[first]
     said = (
         f"{got[first]}, expected {value}" if is_exact else f"{got[first]:.9g}, expected {value:.9g} within {bound:.3g}"
     )
-    return Wrong("wrong value", f"{operand.name}{place} is {said}; {int(wrong.sum())} of {wrong.size} elements wrong")
+    return Wrong(
+        "wrong value", f"{operand.name}{location} is {said}; {int(wrong.sum())} of {wrong.size} elements wrong"
+    )
 
 
 def _found(operand: Operand, expected: Expected, left: Left) -> NDArray[Any]:

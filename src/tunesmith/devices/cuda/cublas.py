@@ -49,12 +49,12 @@ class CuBlas:
         self._functions = {"gemm": self._gemm}
 
     @staticmethod
-    def load(place: str) -> CuBlas:
+    def load(location: str) -> CuBlas:
         """Raises LaunchError where the library does not load. What it needs lies beside it in NVIDIA's wheels."""
-        beside = Path(place).with_name(Path(place).name.replace("libcublas.", "libcublasLt."))
+        beside = Path(location).with_name(Path(location).name.replace("libcublas.", "libcublasLt."))
         try:
             extension = ctypes.CDLL(str(beside if beside.is_file() else beside.name), ctypes.RTLD_GLOBAL)
-            return CuBlas(ctypes.CDLL(place), extension)
+            return CuBlas(ctypes.CDLL(location), extension)
         except OSError as error:
             raise LaunchError("no library", str(error)) from error
 

@@ -90,8 +90,8 @@ class Repeated:
         """On a stream by its handle, with `grid` work-groups in x, and at each place of a parameter the integer or
         address given."""
         words = self._parameters.words
-        for place, number in numbers:
-            words[place].value = number
+        for index, number in numbers:
+            words[index].value = number
         self._config.grid_x = grid
         self._enqueue(stream)
 

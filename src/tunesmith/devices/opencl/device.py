@@ -257,9 +257,9 @@ class OpenCLDevice(Device):
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
         kernel, is_new = bind.kernel(loaded, step)
-        for place, argument in enumerate(step.arguments):
+        for index, argument in enumerate(step.arguments):
             if is_new or isinstance(argument, OperandArgument | WorkspaceArgument):
-                kernel.set_arg(place, bind.argument(argument))
+                kernel.set_arg(index, bind.argument(argument))
         size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
         return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
 
@@ -287,13 +287,13 @@ class _Binding:
     def kernel(self, loaded: _Loaded, launch: Launch) -> tuple[Any, bool]:
         """A kernel object for this plan alone, since it holds its arguments; and whether all of them must be set."""
         free = loaded.free.setdefault(launch.entry, [])
-        place = next((place for place, (last, _) in enumerate(free) if last == launch), None)
-        if place is not None:
-            kernel = free.pop(place)[1]
+        index = next((index for index, (last, _) in enumerate(free) if last == launch), None)
+        if index is not None:
+            kernel = free.pop(index)[1]
         else:
             kernel = free.pop(0)[1] if len(free) >= SPARE else cl.Kernel(loaded.program, launch.entry)
         self.kernels.append((free, (launch, kernel)))
-        return kernel, place is None
+        return kernel, index is None
 
     def operand(self, name: str) -> Any:
         self.used.append(self._operands[name].handle)

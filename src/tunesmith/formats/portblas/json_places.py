@@ -22,16 +22,16 @@ Scalar = None | bool | int | float | str
 class JsonNode:
     """A value: a scalar, a list of nodes, or an object.
 
-    `place` is `file:line:column: key`, where a person finds it. In `repeated` are the places of values that the object
+    `location` is `file:line:column: key`, where a person finds it. In `repeated` are the places of values that the object
     gives to a key once more: of these the last counts, as for Python's `json`.
     """
 
-    place: str
+    location: str
     content: Scalar | tuple[JsonNode, ...] | dict[str, JsonNode]
     repeated: tuple[str, ...] = field(default=())
 
     def wrong(self, what: str, remedy: str) -> UserError:
-        return UserError(self.place, what, remedy)
+        return UserError(self.location, what, remedy)
 
     def object(self, remedy: str) -> dict[str, JsonNode]:
         if isinstance(self.content, dict):
@@ -54,8 +54,8 @@ def read_json(path: Path) -> JsonNode:
         json.loads(text)
         return _JsonWalk(text, name).value("")
     except json.JSONDecodeError as error:
-        place = f"{name}:{error.lineno}:{error.colno}"
-        raise UserError(place, f"not valid JSON ({error.msg})", "correct the syntax") from error
+        location = f"{name}:{error.lineno}:{error.colno}"
+        raise UserError(location, f"not valid JSON ({error.msg})", "correct the syntax") from error
     except RecursionError as error:
         raise UserError(name, "nested too deeply", "nothing that is read here goes deeper than four lists") from error
     except ValueError as error:
@@ -72,8 +72,8 @@ class _JsonWalk:
     def value(self, path: str) -> JsonNode:
         return self._value(*next(self._tokens), path)
 
-    def _value(self, token: str, place: str, path: str) -> JsonNode:
-        where = f"{place}: {path}" if path else place
+    def _value(self, token: str, location: str, path: str) -> JsonNode:
+        where = f"{location}: {path}" if path else location
         if token == "[":
             return JsonNode(where, tuple(self._items(path)))
         if token != "{":
@@ -84,15 +84,15 @@ class _JsonWalk:
             key = json.loads(token)
             value = self.value(f"{path}.{key}" if path else key)
             if key in fields:
-                repeated.append(value.place)
+                repeated.append(value.location)
             fields[key] = value
         return JsonNode(where, fields, tuple(repeated))
 
     def _items(self, path: str) -> Iterator[JsonNode]:
-        for number, (token, place) in enumerate(self._tokens):
+        for number, (token, location) in enumerate(self._tokens):
             if token == "]":
                 return
-            yield self._value(token, place, f"{path}[{number}]")
+            yield self._value(token, location, f"{path}[{number}]")
 
     def _placed(self, text: str) -> Iterator[tuple[str, str]]:
         line, start = 1, 0

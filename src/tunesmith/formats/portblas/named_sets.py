@@ -53,9 +53,9 @@ def list_sets(folders: Sequence[Path] = ()) -> tuple[PortBlasSet, ...]:
 
 def _folders(given: Sequence[Path]) -> Iterator[Path]:
     listed = [Path(name) for name in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if name]
-    for place, folders in (("--folder", given), (ENVIRONMENT, listed)):
+    for location, folders in (("--folder", given), (ENVIRONMENT, listed)):
         for folder in folders:
             if not folder.is_dir():
-                raise UserError(place, f"{folder} is no folder", "name one that holds JSON files")
+                raise UserError(location, f"{folder} is no folder", "name one that holds JSON files")
             yield folder
     yield SHIPPED

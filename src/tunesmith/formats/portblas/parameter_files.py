@@ -28,7 +28,7 @@ MOST_COMBINATIONS = 100_000
 class Rejected:
     """A combination that is no kernel, and where it was asked for."""
 
-    place: str
+    location: str
     combination: Combination
     rejection: Rejection
 
@@ -72,7 +72,7 @@ def read(path: Path, mode: RuleSet) -> Config:
     notes += repeated(root)
     known = (*(array.name for array in ARRAYS), ABOUT)
     notes += (
-        str(unknown_key(node.place, name, known, "the file")) for name, node in fields.items() if name not in known
+        str(unknown_key(node.location, name, known, "the file")) for name, node in fields.items() if name not in known
     )
     if not any(array.name in fields for array in ARRAYS):
         notes.append(str(root.wrong("has none of the arrays", remedy)))
@@ -109,7 +109,7 @@ def _combined(
             valid = 0
             for combination in generator.combinations():
                 if reason := rejection(combination, mode):
-                    rejected.append(Rejected(generator.place, combination, reason))
+                    rejected.append(Rejected(generator.location, combination, reason))
                 else:
                     valid += 1
                     unique[combination] = None

@@ -87,7 +87,7 @@ class Array:
         fields = node.object(remedy)
         notes += repeated(node)
         notes += (
-            str(unknown_key(fields[name].place, name, self.keys, self.name))
+            str(unknown_key(fields[name].location, name, self.keys, self.name))
             for name in fields
             if name not in self.keys and name not in self.ignored
         )
@@ -100,7 +100,7 @@ class Array:
             values[field] = tuple(map(kind.read, listed))
             if not listed:
                 notes.append(str(fields[key].wrong("lists nothing", "nothing is generated here until it does")))
-        return ElementLists(self, node.place, values)
+        return ElementLists(self, node.location, values)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class ElementLists:
     """The lists of values of one element, by field of a combination."""
 
     array: Array
-    place: str
+    location: str
     values: Mapping[str, tuple[Any, ...]]
 
     def __len__(self) -> int:
@@ -123,7 +123,8 @@ class ElementLists:
 
 def repeated(node: JsonNode) -> list[str]:
     return [
-        str(UserError(place, "gives a value again", "only the last one counts; keep one")) for place in node.repeated
+        str(UserError(location, "gives a value again", "only the last one counts; keep one"))
+        for location in node.repeated
     ]
 
 

@@ -19,7 +19,7 @@ _CASE = re.compile(r"case\s+(?:\w+::)*target_arch::(\w+)\s*:\s*(?:return\s+(\w+)
 _DEFAULT = re.compile(r"^[ \t]*default\s*:", re.MULTILINE)
 
 
-def merged(text: str, shapes: Shapes, place: str) -> str:
+def merged(text: str, shapes: Shapes, location: str) -> str:
     """The text with these architectures' returns replaced, or put before the switch's default.
 
     UserError where a function, its switch or its default is missing, or where an architecture shares its return with
@@ -30,8 +30,8 @@ def merged(text: str, shapes: Shapes, place: str) -> str:
         span = _span(plain, function)
         if span is None:
             remedy = "move the header away, and it is written anew"
-            raise UserError(place, f"{function} has no switch over target_arch with a default", remedy)
-        text = _with(text, plain, span, {name: getattr(shape, part) for name, shape in shapes.items()}, place)
+            raise UserError(location, f"{function} has no switch over target_arch with a default", remedy)
+        text = _with(text, plain, span, {name: getattr(shape, part) for name, shape in shapes.items()}, location)
     return text
 
 
@@ -48,7 +48,7 @@ def doubted(text: str, doubts: Mapping[str, str]) -> str:
     return re.sub(rf"{returns}(?:[ \t]*{re.escape(DOUBT)}[^\n]*)?", line, text, flags=re.MULTILINE)
 
 
-def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int], place: str) -> str:
+def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int], location: str) -> str:
     start, default = span
     pieces, at, done = [], start, set()
     for match in _CASE.finditer(plain, start, default):
@@ -56,7 +56,9 @@ def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int
         if name not in values:
             continue
         if match[2] is None:
-            raise UserError(place, f"{name} shares its return with another architecture", "give it a return of its own")
+            raise UserError(
+                location, f"{name} shares its return with another architecture", "give it a return of its own"
+            )
         pieces += [text[at : match.start(2)], str(values[name])]
         at = match.end(2)
         done.add(name)

@@ -92,8 +92,8 @@ def _read(content: bytes, file: str) -> Reading:
     try:
         document = json.loads(content.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
-        place = f"{file}:{error.lineno}"
-        raise UserError(place, f"is no JSON ({error.msg}, column {error.colno})", _REMEDY) from error
+        location = f"{file}:{error.lineno}"
+        raise UserError(location, f"is no JSON ({error.msg}, column {error.colno})", _REMEDY) from error
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise UserError(file, f"is no JSON ({error})", _REMEDY) from error
     if isinstance(document, dict):

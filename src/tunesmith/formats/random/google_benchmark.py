@@ -123,13 +123,13 @@ def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -
 
 
 def _row(
-    raw: dict[str, Any], place: str, file: str, arch: str, usual_bytes: int, cautions: tuple[str, ...]
+    raw: dict[str, Any], location: str, file: str, arch: str, usual_bytes: int, cautions: tuple[str, ...]
 ) -> RandomRow | UserError:
     name = raw.get("name")
     parts = _NAME.match(name) if isinstance(name, str) else None
     if parts is None or not isinstance(name, str):
         remedy = "such rows are passed over; names are like philox4_32_10_uniform_float_t256_b1024/manual_time"
-        return UserError(f"{file}: {name or place}", "is no name of a generator's benchmark", remedy)
+        return UserError(f"{file}: {name or location}", "is no name of a generator's benchmark", remedy)
     speed = gigabytes(number(raw.get("bytes_per_second")))
     low, high = (gigabytes(number(raw.get(f"bytes_per_second_{end}"))) for end in ("low", "high"))
     return RandomRow(
@@ -200,11 +200,11 @@ def document(entries: Sequence[BenchmarkEntry], context: Mapping[str, object]) -
 
 
 def _written(entries: Iterable[BenchmarkEntry]) -> Iterator[dict[str, object]]:
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         milliseconds = entry.estimate.seconds * 1e3 if entry.estimate else 0.0
         yield {
             "name": entry.name,
-            "family_index": place,
+            "family_index": index,
             "per_family_instance_index": 0,
             "run_name": entry.name,
             "run_type": "iteration",

@@ -41,8 +41,8 @@ def _doubt(raw: dict[str, Any]) -> str:
     return f"the noise did not settle ({raw.get('noise_percent')} %)" if raw.get("noise_timeout") is True else ""
 
 
-def _row(raw: dict[str, Any], place: str, file: str, arch: str, window: int) -> RandomRow | UserError:
-    meta, name = mapping(raw.get("meta")), str(raw.get("name") or place)
+def _row(raw: dict[str, Any], location: str, file: str, arch: str, window: int) -> RandomRow | UserError:
+    meta, name = mapping(raw.get("meta")), str(raw.get("name") or location)
     words = [meta.get(key) for key in ("engine", "distribution", "type")]
     shape = LaunchShape(*(whole(mapping(meta.get("cfg")).get(key)) for key in ("threads", "blocks")))
     if not all(isinstance(word, str) and word for word in words) or not shape.threads:

@@ -69,16 +69,16 @@ def listed_rows(
         remedy = f"write one there, or name the file after it (gfx90a.json); until then it is called {arch[0]}"
         complaints.append(DoubtError(file, f"{arch[1]} names no architecture", remedy))
     found = []
-    for place, raw in enumerate(map(mapping, listed)):
-        row = row_of(raw, f"{key}[{place}]")
+    for index, raw in enumerate(map(mapping, listed)):
+        row = row_of(raw, f"{key}[{index}]")
         if isinstance(row, UserError):
             complaints.append(row)
             continue
         found.append(row)
         if row.aside and row.aside.reason != AGGREGATE:
-            complaints.append(DoubtError(row.place, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
+            complaints.append(DoubtError(row.location, f"{row.aside.reason}: {row.aside.detail}", "measure it again"))
         elif doubt := doubt_of(raw):
-            complaints.append(DoubtError(row.place, doubt, "measure it again on an idle device"))
+            complaints.append(DoubtError(row.location, doubt, "measure it again on an idle device"))
     return Reading(tuple(found), tuple(complaints))
 
 

@@ -56,7 +56,7 @@ def header(
     shapes: Shapes,
     default: LaunchShape,
     existing: str = "",
-    place: str = "",
+    location: str = "",
     doubts: Mapping[str, str] | None = None,
 ) -> str:
     """The header's text: `existing` with the shapes of these architectures put in, or a new one.
@@ -76,7 +76,7 @@ def header(
     if not existing:
         text = template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part="whole")
     else:
-        text = _into(existing, generator, theirs, ours, default, place)
+        text = _into(existing, generator, theirs, ours, default, location)
     return doubted(text, {name: (doubts or {}).get(name, "") for name in shapes})
 
 
@@ -90,7 +90,7 @@ def targets(names: Sequence[str], existing: str = "") -> str:
     return template("tunesmith_target_arch.hpp.jinja").render(names=known)
 
 
-def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: LaunchShape, place: str) -> str:
+def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: LaunchShape, location: str) -> str:
     """An existing header with both parts brought up to date, a part that it has not put beside the other."""
     start = text.find(_OURS)
     parts = {"theirs": text if start < 0 else text[:start], "ours": "" if start < 0 else text[start:]}
@@ -98,24 +98,24 @@ def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: Laun
     has = {"theirs": _THEIRS in parts["theirs"], "ours": start >= 0}
     if not any(has.values()):
         remedy = "move it away, and it is written anew"
-        raise UserError(place, f"has no {_THEIRS}...> with switches over target_arch", remedy)
+        raise UserError(location, f"has no {_THEIRS}...> with switches over target_arch", remedy)
     for name, shapes in new.items():
         if shapes and has[name]:
-            parts[name] = merged(parts[name], shapes, place)
+            parts[name] = merged(parts[name], shapes, location)
     text = parts["theirs"] + parts["ours"]
     for name, shapes in new.items():
         if shapes and not has[name]:
             part = template(_CONFIG).render(generator=generator, theirs=theirs, ours=ours, default=default, part=name)
-            text = _beside(text, part, place, first=name == "theirs")
+            text = _beside(text, part, location, first=name == "theirs")
     return text
 
 
-def _beside(text: str, part: str, place: str, first: bool) -> str:
+def _beside(text: str, part: str, location: str, first: bool) -> str:
     """Another part inside the same include guard: rocRAND's is compiled where its defaults are, ours elsewhere."""
     guard = re.search(r"^#ifndef (\w+)\s*\n#define \1[^\n]*\n", text, re.MULTILINE)
     end = text.rfind("#endif")
     if guard is None or end < guard.end():
-        raise UserError(place, "has no include guard", "move it away, and it is written anew")
+        raise UserError(location, "has no include guard", "move it away, and it is written anew")
     before, body, after = text[: guard.end()], text[guard.end() : end].strip("\n"), text[end:]
     theirs, ours = (part.strip("\n"), body) if first else (body, part.strip("\n"))
     inside = f'#if __has_include("config_defaults.hpp")\n\n{theirs}\n\n#else\n\n{ours}\n\n#endif'

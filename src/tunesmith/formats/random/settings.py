@@ -55,9 +55,9 @@ def read_weights(path: Path) -> Weights:
     if not any(weight for *_, weight in pairs):
         raise UserError(str(path), "gives no pair a weight above zero", "give one at least")
     found: dict[tuple[str, str, str], float] = {}
-    for place, key, weight in pairs:
+    for location, key, weight in pairs:
         if key in found:
-            raise UserError(place, f"{'/'.join(filter(None, key))} is weighed twice", "keep one")
+            raise UserError(location, f"{'/'.join(filter(None, key))} is weighed twice", "keep one")
         found[key] = weight
     return found
 
@@ -68,11 +68,11 @@ Line = tuple[str, tuple[str, str, str], float]
 def _json_weights(path: Path) -> Iterator[Line]:
     remedy = 'write {"uniform/float": 3, "philox4_32_10/normal/double": 1}'
     for name, weight in _json(path, remedy).items():
-        place, parts = f"{path}: {name}", name.split("/")
+        location, parts = f"{path}: {name}", name.split("/")
         if len(parts) not in (2, 3) or not all(parts):
-            raise UserError(place, "names no pair", remedy)
+            raise UserError(location, "names no pair", remedy)
         generator = parts[0] if len(parts) == 3 else ""
-        yield place, (generator, parts[-2], parts[-1]), _weight(weight, place)
+        yield location, (generator, parts[-2], parts[-1]), _weight(weight, location)
 
 
 def _csv_weights(path: Path) -> Iterator[Line]:
@@ -80,21 +80,21 @@ def _csv_weights(path: Path) -> Iterator[Line]:
     if missing := [name for name in _COLUMNS if name not in (table.fieldnames or ())]:
         raise UserError(f"{path}:1", f"has no column {missing[0]}", f"begin with {','.join(_COLUMNS)}")
     for row in table:
-        place = f"{path}:{table.line_num}"
+        location = f"{path}:{table.line_num}"
         distribution, value_type, weight = ((row[name] or "").strip() for name in _COLUMNS)
         if not distribution or not value_type:
-            raise UserError(place, "names no pair", "give a distribution and a type")
+            raise UserError(location, "names no pair", "give a distribution and a type")
         try:
             read = float(weight)
         except ValueError:
             read = math.nan
-        yield place, ((row.get("generator") or "").strip(), distribution, value_type), _weight(read, place)
+        yield location, ((row.get("generator") or "").strip(), distribution, value_type), _weight(read, location)
 
 
-def _weight(value: object, place: str) -> float:
+def _weight(value: object, location: str) -> float:
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_WEIGHT
     if not usable:
-        raise UserError(place, f"{shown(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
+        raise UserError(location, f"{shown(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
     return float(value)  # type: ignore[arg-type]  # a number, as was just seen
 
 

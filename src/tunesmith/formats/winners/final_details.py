@@ -61,7 +61,7 @@ def read_details(table: Path) -> FinalDetails | None:
         except (ValueError, TypeError, KeyError, AttributeError, LookupError) as error:
             raise UserError(f"{path}:{number}", f"is no row of details ({_words(error)})", _REMEDY) from error
         except UserError as error:
-            raise UserError(f"{path}:{number}", f"{error.place}: {error.what}", _REMEDY) from error
+            raise UserError(f"{path}:{number}", f"{error.location}: {error.what}", _REMEDY) from error
         if measurement.estimate:
             times[problem, solution] = measurement.estimate
         elif not measurement.ok and measurement.reason != NOT_MEASURED:

@@ -38,8 +38,8 @@ def start_argument(generator: GeneratorSpec) -> int:
 def changed(launch: Launch, grid: int, numbers: Sequence[tuple[int, int]]) -> Launch:
     """The launch with `grid` work-groups in x and other scalar arguments, pairs of a place and a value."""
     arguments = list(launch.arguments)
-    for place, value in numbers:
-        before = arguments[place]
+    for index, value in numbers:
+        before = arguments[index]
         assert isinstance(before, ScalarArgument)
-        arguments[place] = ScalarArgument(value, before.dtype)
+        arguments[index] = ScalarArgument(value, before.dtype)
     return replace(launch, grid=(grid, *launch.grid[1:]), arguments=tuple(arguments))

@@ -37,7 +37,7 @@ def untuned_sentence(launcher: Launcher, kind: ProblemType) -> str:
     from tunesmith.models.intensity.policies import DEFAULT_POLICY
 
     why = launcher.sunk.get(kind) or (launcher.absent if launcher.sunk else None)
-    instead = f" ({why.place} {why.what})" if why else ""
+    instead = f" ({why.location} {why.what})" if why else ""
     what = f"no logic is for {kind.name} on {launcher.device.target.name}{instead}"
     return f"{what}: the {DEFAULT_POLICY} policy chooses its kernels unmeasured; tune that type to have the fastest"
 

@@ -234,7 +234,7 @@ class Launcher:
 
 def with_left_out(what: str, errors: Sequence[UserError]) -> str:
     """What is not there, with the files that could not be used: one of them may be what is meant."""
-    return what + "".join(f"; left out: {error.place}: {error.what}" for error in errors)
+    return what + "".join(f"; left out: {error.location}: {error.what}" for error in errors)
 
 
 def _asks_for_alignment(plan: Plan) -> bool:

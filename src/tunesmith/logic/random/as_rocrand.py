@@ -22,8 +22,8 @@ def decide_compat(matrix: SpeedMatrix, rows: Sequence[RandomRow], no_regressions
     rows = [row for row in rows if not _is_left_out(row)]
     ranking = rank(rows, matrix.default)
     if not ranking.shapes:
-        place = f"{matrix.generator} on {matrix.architecture}"
-        return UserError(place, "nothing can be compared with the default", f"measure {matrix.default}")
+        location = f"{matrix.generator} on {matrix.architecture}"
+        return UserError(location, "nothing can be compared with the default", f"measure {matrix.default}")
     chosen = ranking.shapes[0]
     if no_regressions:
         chosen = next((one for one in ranking.shapes if not ranking.regressing(one.shape)), chosen)

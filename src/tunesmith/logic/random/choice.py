@@ -57,7 +57,7 @@ def choose(
 def _unknown(rows: Sequence[RandomRow], defaults: Mapping[str, LaunchShape]) -> Iterator[UserError]:
     first = {row.generator: row for row in reversed(rows) if row.generator not in defaults}
     for generator, row in sorted(first.items()):
-        yield UserError(row.place, f"{generator} has no default shape", "give it one with --default-config")
+        yield UserError(row.location, f"{generator} has no default shape", "give it one with --default-config")
 
 
 def _idle_weights(rows: Sequence[RandomRow], weights: Weights) -> Iterator[UserError]:

@@ -52,7 +52,7 @@ def rank(rows: Sequence[RandomRow], default: LaunchShape) -> Ranking:
                 ratio = _divide(row.gigabytes_per_second, reference)
                 ratios[row.shape].append(SpeedRatio(RandomCase.of(row), ratio, ratio, ratio))
     means = [(shape, _mean([one.ratio for one in ratios[shape]])) for shape in sorted(ratios)]
-    return Ranking(tuple(Scored(*means[place]) for place in descending([mean for _, mean in means])), ratios)
+    return Ranking(tuple(Scored(*means[index]) for index in descending([mean for _, mean in means])), ratios)
 
 
 def _divide(speed: float, reference: float) -> float:
@@ -75,10 +75,10 @@ def descending(values: Sequence[float]) -> list[int]:
     `sort_values(ascending=False)` reverses the values, sorts them with NumPy 1.24's quicksort, which is not stable
     beyond 16 values, and reverses the result. Newer NumPy sorts with vector instructions and may leave ties otherwise.
     """
-    kept = [place for place, value in enumerate(values) if value == value][::-1]
-    missing = [place for place, value in enumerate(values) if value != value]
-    order = _quicksort([values[place] for place in kept])
-    return [kept[place] for place in order][::-1] + missing
+    kept = [index for index, value in enumerate(values) if value == value][::-1]
+    missing = [index for index, value in enumerate(values) if value != value]
+    order = _quicksort([values[index] for index in kept])
+    return [kept[index] for index in order][::-1] + missing
 
 
 def _quicksort(values: Sequence[float]) -> list[int]:

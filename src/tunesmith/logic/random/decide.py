@@ -21,15 +21,17 @@ def decide(
     matrix: SpeedMatrix, objective: RandomObjective, weights: Weights, no_regressions: bool
 ) -> RandomDecision | UserError:
     """The choice, or why there is none. The default stays where the best shape cannot be told from it."""
-    place = f"{matrix.generator} on {matrix.architecture}"
+    location = f"{matrix.generator} on {matrix.architecture}"
     goal = scale(objective, matrix, weights)
     if not matrix.cases:
-        return UserError(place, "nothing can be compared with the default", f"measure {matrix.default}")
+        return UserError(location, "nothing can be compared with the default", f"measure {matrix.default}")
     if goal is None:
-        return UserError(place, "nothing that was measured has a weight", "give one of its pairs a weight")
+        return UserError(location, "nothing that was measured has a weight", "give one of its pairs a weight")
     ineligible = dict(_ineligible(matrix, goal))
     if matrix.default in ineligible:
-        return UserError(place, f"the default may not be chosen ({ineligible[matrix.default]})", "name another default")
+        return UserError(
+            location, f"the default may not be chosen ({ineligible[matrix.default]})", "name another default"
+        )
     eligible = [shape for shape in matrix.shapes if shape not in ineligible]
     safe = [shape for shape in eligible if not matrix.slower_cases(shape)]
     ranking = goal.rank(safe if no_regressions else eligible)

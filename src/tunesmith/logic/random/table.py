@@ -101,28 +101,28 @@ def _plain(tuned: TunedShapes) -> dict[str, Any]:
     return {"shape": [tuned.shape.block, tuned.shape.grid], **({"pairs": pairs} if pairs else {}), **cautions}
 
 
-def _tuned(value: object, place: str) -> TunedShapes:
-    fields = _object(value, place)
+def _tuned(value: object, location: str) -> TunedShapes:
+    fields = _object(value, location)
     pairs = {}
-    for name, shape in _object(fields.get("pairs", {}), f"{place}.pairs").items():
+    for name, shape in _object(fields.get("pairs", {}), f"{location}.pairs").items():
         distribution, slash, value_type = name.partition("/")
         if not slash:
-            raise UserError(f"{place}.pairs.{name}", "is no distribution/type", _REMEDY)
-        pairs[distribution, value_type] = _shape(shape, f"{place}.pairs.{name}")
+            raise UserError(f"{location}.pairs.{name}", "is no distribution/type", _REMEDY)
+        pairs[distribution, value_type] = _shape(shape, f"{location}.pairs.{name}")
     cautions = fields.get("cautions", [])
     if not isinstance(cautions, list) or not all(isinstance(one, str) for one in cautions):
-        raise UserError(f"{place}.cautions", "is no list of sentences", _REMEDY)
-    return TunedShapes(_shape(fields.get("shape"), f"{place}.shape"), pairs, tuple(cautions))
+        raise UserError(f"{location}.cautions", "is no list of sentences", _REMEDY)
+    return TunedShapes(_shape(fields.get("shape"), f"{location}.shape"), pairs, tuple(cautions))
 
 
-def _shape(value: object, place: str) -> LaunchShape:
+def _shape(value: object, location: str) -> LaunchShape:
     match value:
         case [int(block), int(grid)] if block >= 1 and grid >= 1 and bool not in map(type, value):
             return LaunchShape(block, grid)
-    raise UserError(place, "is no [block, grid] of whole numbers", _REMEDY)
+    raise UserError(location, "is no [block, grid] of whole numbers", _REMEDY)
 
 
-def _object(value: object, place: str) -> dict[str, Any]:
+def _object(value: object, location: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(place, "is no JSON object", _REMEDY)
+        raise UserError(location, "is no JSON object", _REMEDY)
     return value

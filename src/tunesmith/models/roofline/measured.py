@@ -70,7 +70,7 @@ def read_rooflines(path: Path) -> tuple[MeasuredRoofline, ...]:
     version = fields[_KEY]
     if version.content != FORMAT:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
-        raise UserError(version.place, what, "calibrate again into another file")
+        raise UserError(version.location, what, "calibrate again into another file")
     found: dict[tuple[str, ...], MeasuredRoofline] = {}
     for node in fields["rooflines"].sequence("rooflines"):
         measured = _measured(node)

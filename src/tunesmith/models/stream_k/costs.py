@@ -228,8 +228,8 @@ class Scan:
         """Adds to a table what waiting for memory costs: `_stretches` of all grids."""
         tiles, long, misaligned, units = work.tiles, work.iterations, self._costs[MISALIGNED], memory.units
         shared = memory.cost_alone(misaligned, np.minimum(dealt.beyond / units, self._busy))
-        for place in dealt.even.nonzero()[0].tolist():
-            shared[place] = misaligned * memory.waiting(place + 1, int(dealt.remainder[place]))
+        for index in dealt.even.nonzero()[0].tolist():
+            shared[index] = misaligned * memory.waiting(index + 1, int(dealt.remainder[index]))
         none, remainder, with_wave = seconds
         remainder += dealt.share * shared
         # Shares are longer than tiles with a wave beside them, and never even.

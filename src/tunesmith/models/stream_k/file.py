@@ -73,7 +73,7 @@ def read(path: Path) -> tuple[StreamKCalibration, ...]:
     if version.content != FORMAT:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
         remedy = "calibrate again into another file, and copy what a person had adjusted"
-        raise OtherFormatError(version.place, what, remedy)
+        raise OtherFormatError(version.location, what, remedy)
     found: dict[Subject, StreamKCalibration] = {}
     for node in fields["calibrations"].sequence("calibrations"):
         one = _calibration(node)
@@ -152,8 +152,8 @@ def _calibration(node: Node) -> StreamKCalibration:
     costs = fields["costs"].fields("costs", tuple(COSTS))
     rows = _items(fields["covariance"], "covariance", len(COSTS))
     covariance = [
-        [_number(item, "covariance", 0 if place == other else -math.inf) for other, item in enumerate(items)]
-        for place, items in enumerate(_items(row, "covariance", len(COSTS)) for row in rows)
+        [_number(item, "covariance", 0 if index == other else -math.inf) for other, item in enumerate(items)]
+        for index, items in enumerate(_items(row, "covariance", len(COSTS)) for row in rows)
     ]
     return StreamKCalibration(
         Subject(api, name, architecture, kernel, data_type, tile, room),

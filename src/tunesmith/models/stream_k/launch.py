@@ -61,7 +61,7 @@ class Deciding:
         """
         override = StreamKOverride.of(environment)
         known: list[StreamKCalibration] = []
-        for file in (file for place in dict.fromkeys(places) for file in calibration_files(place)):
+        for file in (file for location in dict.fromkeys(places) for file in calibration_files(location)):
             try:
                 known += read(file)
             except OtherFormatError as error:

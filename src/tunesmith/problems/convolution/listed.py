@@ -54,21 +54,21 @@ def read_convolution_list(path: Path, data_type: str = "s") -> tuple[ListedConvo
     """Every row of a list, in its order; rows without the column op are of `data_type`. Raises UserError for a file
     that cannot be read and for whatever is wrong in it."""
     lines = read_lines(path, COLUMNS, NEEDED, "convolutions")
-    return tuple(_listed(row, data_type, place) for place, row in lines)
+    return tuple(_listed(row, data_type, location) for location, row in lines)
 
 
-def _listed(row: Mapping[str, Any], data_type: str, place: str) -> ListedConvolution:
+def _listed(row: Mapping[str, Any], data_type: str, location: str) -> ListedConvolution:
     dimensions = row.get("spatial_dim") or (3 if "in_d" in row else 2 if "h" in row else 1)
     for name, absent in _without(dimensions).items():
         if row.get(name, absent) != absent:
             what = f"{name} is {row[name]}, with {dimensions} spatial dimension{'s' if dimensions > 1 else ''}"
             remedy = f"give {absent} there, or sizes and spatial_dim of {dimensions + 1} dimensions"
-            raise UserError(place, what, remedy)
+            raise UserError(location, what, remedy)
     axes = _AXES[-dimensions:]
     needed = (*_IMAGE[-dimensions:], *_TAPS[-dimensions:])
     if missing := [name for name in needed if name not in row]:
         what = f"{dimensions} spatial dimensions need a column {missing[0]}"
-        raise UserError(place, what, f"name the columns {', '.join(needed)} in the header")
+        raise UserError(location, what, f"name the columns {', '.join(needed)} in the header")
     try:
         kind = convolution_type(
             row.get("op", data_type),
@@ -84,10 +84,10 @@ def _listed(row: Mapping[str, Any], data_type: str, place: str) -> ListedConvolu
         sizes = (row["n"], row["c"], *image, row["k"], *taps)
         convolution = Convolution.of(Problem(kind, sizes))
     except ConvolutionTypeError as error:
-        raise UserError(place, str(error), error.remedy) from None
+        raise UserError(location, str(error), error.remedy) from None
     except ValueError as error:
-        raise UserError(place, str(error), "give sizes that make a convolution") from None
-    _check_derived(row, convolution, axes, place)
+        raise UserError(location, str(error), "give sizes that make a convolution") from None
+    _check_derived(row, convolution, axes, location)
     return ListedConvolution(kind, sizes, row.get("family") or row.get("set", ""), row.get("weight", 1.0))
 
 
@@ -99,7 +99,7 @@ def _without(dimensions: int) -> dict[str, int]:
     return dict.fromkeys(ones, 1) | dict.fromkeys((f"pad_{axis}" for axis in axes), 0)
 
 
-def _check_derived(row: Mapping[str, Any], convolution: Convolution, axes: tuple[str, ...], place: str) -> None:
+def _check_derived(row: Mapping[str, Any], convolution: Convolution, axes: tuple[str, ...], location: str) -> None:
     """Raise UserError where a column that follows from others says something else."""
     product = convolution.implicit_gemm
     known = {f"out_{axis}": extent for axis, extent in zip(axes, convolution.output, strict=True)}
@@ -107,7 +107,7 @@ def _check_derived(row: Mapping[str, Any], convolution: Convolution, axes: tuple
     for name, value in known.items():
         if row.get(name, value) != value:
             remedy = "correct the row, or leave the column out: it follows from the others"
-            raise UserError(place, f"{name} is {row[name]}, the sizes make it {value}", remedy)
+            raise UserError(location, f"{name} is {row[name]}, the sizes make it {value}", remedy)
 
 
 def _one_of(words: Mapping[str, str]) -> Callable[[str], str | None]:

@@ -46,9 +46,9 @@ class ConvolutionOperation(Operation):
     name = "Convolution"
     single = ("T", "R", "S")
 
-    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
-        letters = {"DataType": data_type("DataType", fields.get("DataType", "s"), place("DataType"))}
-        values = checked({**fields, **letters}, CONVOLUTION_FIELDS, place, "the ProblemType of a convolution")
+    def type_of(self, fields: Mapping[str, Value], location: Callable[[str], str], folder: Path) -> ProblemType:
+        letters = {"DataType": data_type("DataType", fields.get("DataType", "s"), location("DataType"))}
+        values = checked({**fields, **letters}, CONVOLUTION_FIELDS, location, "the ProblemType of a convolution")
         try:
             return convolution_type(
                 values["DataType"],
@@ -61,7 +61,7 @@ class ConvolutionOperation(Operation):
                 layouts=[values[name] for name in LAYOUTS],
             )
         except ConvolutionTypeError as error:
-            raise UserError(place(error.key), str(error), error.remedy) from None
+            raise UserError(location(error.key), str(error), error.remedy) from None
 
     def validate(self, problem_type: ProblemType) -> None:
         refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
@@ -77,7 +77,7 @@ class ConvolutionOperation(Operation):
             return str(error)
         return ""
 
-    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+    def listed(self, problem_type: ProblemType, path: Path, location: str) -> Sequence[ListedProblem]:
         """The rows of a list of convolutions (`listed.read_convolution_list`); those of other types have no sizes."""
         rows = read_convolution_list(path, problem_type.fields.word("DataType"))
         return [
@@ -85,9 +85,9 @@ class ConvolutionOperation(Operation):
             for row in rows
         ]
 
-    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+    def none_listed(self, problem_type: ProblemType, location: str, name: str, others: str) -> UserError:
         what = f"{name} has no problem of {problem_type.name}, but {others}"
-        return UserError(place, what, "change the fields of the ProblemType, or the list")
+        return UserError(location, what, "change the fields of the ProblemType, or the list")
 
     def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
         """The output's pixels and the channels of a group are no sizes by themselves."""

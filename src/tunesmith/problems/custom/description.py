@@ -130,8 +130,8 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
         sources=_sources(fields, text_of),
         reference=reference,
         reference_file=path.parent / file,
-        reference_place=fields["Reference"].place,
-        reference_text=text_of("Reference", file, fields["Reference"].place),
+        reference_place=fields["Reference"].location,
+        reference_text=text_of("Reference", file, fields["Reference"].location),
         entry=_new_name(fields["Entry"], "Entry"),
         sizes=sizes,
         parameters=parameters,
@@ -166,7 +166,7 @@ def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
         files = {language: named}
     options = _options(fields.get("Options"), tuple(files))
     return {
-        language: Source(text_of(language, file.word("Source"), file.place), options[language])
+        language: Source(text_of(language, file.word("Source"), file.location), options[language])
         for language, file in files.items()
     }
 
@@ -185,12 +185,12 @@ def _words(entry: Node) -> tuple[str, ...]:
     return tuple(option.word("Options") for option in entry.sequence("Options"))
 
 
-def _check_outputs(description: Description, place: Node) -> None:
+def _check_outputs(description: Description, location: Node) -> None:
     outputs = [array for array in description.arrays if array.role != "in"]
     if not outputs:
-        raise place.wrong("no argument is an output", "give one of them Role: out or inout")
+        raise location.wrong("no argument is an output", "give one of them Role: out or inout")
     if description.tolerance is None and any(array.dtype in FLOATS for array in outputs):
-        raise place.wrong(
+        raise location.wrong(
             "an output holds floating-point numbers, but there is no Tolerance",
             "give the number of roundings on the way to one element, such as Tolerance: 5",
         )
@@ -278,7 +278,7 @@ def _amount(entry: Node, names: Iterable[str]) -> Expression:
 
 
 def _expression(entry: Node, names: Iterable[str]) -> Expression:
-    expression = Expression.parse(entry.plain("an expression"), entry.place)
+    expression = Expression.parse(entry.plain("an expression"), entry.location)
     if unknown := sorted(expression.names - set(names)):
         raise entry.wrong(f"{expression.text!r} names {', '.join(unknown)}", f"here may stand {', '.join(names)}")
     return expression
@@ -301,13 +301,13 @@ def _reference(entry: Node) -> tuple[str, str]:
 
 
 def _new_name(entry: Node, what: str) -> str:
-    return _identifier(entry.word(what), entry.place, what)
+    return _identifier(entry.word(what), entry.location, what)
 
 
-def _identifier(name: str, place: str, what: str) -> str:
+def _identifier(name: str, location: str, what: str) -> str:
     if not _IDENTIFIER.match(name) or name in RESERVED:
         remedy = f"use letters, digits and _, and none of {', '.join(RESERVED)}"
-        raise UserError(place, f"{what} cannot be called {name!r}", remedy)
+        raise UserError(location, f"{what} cannot be called {name!r}", remedy)
     return name
 
 

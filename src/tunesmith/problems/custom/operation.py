@@ -27,14 +27,18 @@ class CustomOperation(Operation):
     name = "Custom"
     runs_users_code = True
 
-    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
+    def type_of(self, fields: Mapping[str, Value], location: Callable[[str], str], folder: Path) -> ProblemType:
         for name in fields:
             if name not in ("OperationType", "Kernel"):
-                raise unknown_key(place(name), name, ("OperationType", "Kernel"), "the ProblemType of a custom kernel")
+                raise unknown_key(
+                    location(name), name, ("OperationType", "Kernel"), "the ProblemType of a custom kernel"
+                )
         named = fields.get("Kernel")
         if not isinstance(named, str) or "\0" in named:
-            raise UserError(place("Kernel"), "no Kernel is named", "give the file that describes it: Kernel: my.yaml")
-        return read_type(self.name, (folder / named).resolve(), place("Kernel"))
+            raise UserError(
+                location("Kernel"), "no Kernel is named", "give the file that describes it: Kernel: my.yaml"
+            )
+        return read_type(self.name, (folder / named).resolve(), location("Kernel"))
 
     def validate(self, problem_type: ProblemType) -> None:
         description_of(problem_type)
@@ -126,7 +130,9 @@ def _contents(array: ArrayArgument, sizes: Mapping[str, Value], random: np.rando
     if array.low is not None and array.high is not None:
         low, high = array.low.number(sizes), array.high.number(sizes)
         if not low < high:
-            raise UserError(array.low.place, f"the Range of {array.name} is empty: {low} to {high}", "give low < high")
+            raise UserError(
+                array.low.location, f"the Range of {array.name} is empty: {low} to {high}", "give low < high"
+            )
         drawn = random.uniform(low, high, count) if is_float else random.integers(int(low), int(high), count)
     elif is_float:
         drawn = random.uniform(0.5, 1.0, count) * random.choice((-1.0, 1.0), count)

@@ -38,8 +38,8 @@ def call_reference(
     Both are in float64; the value of an output that holds integers is in its own data type, and its magnitude 0. Raises
     UserError, at the place of the key `Reference`, for whatever is wrong with the function.
     """
-    place, file = description.reference_place, description.reference_file
-    function = _function(file, description.reference_text, description.reference, place)
+    location, file = description.reference_place, description.reference_file
+    function = _function(file, description.reference_text, description.reference, location)
     try:
         results = function(dict(sizes), dict(arrays))
     except Exception as error:
@@ -83,7 +83,7 @@ def _integers(description: Description, output: ArrayArgument, value: NDArray[An
 
 
 @cache
-def _function(file: Path, text: str, name: str, place: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
+def _function(file: Path, text: str, name: str, location: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
     """A function of the text. Tracebacks show the text's lines; `__file__` is there where the file's path is known."""
     remedy = "mend the file, or name another with Reference: file.py:function"
     module = ModuleType(f"tunesmith_reference_{file.stem}")
@@ -93,10 +93,10 @@ def _function(file: Path, text: str, name: str, place: str) -> Callable[[dict[st
     try:
         exec(compile(text, str(file), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise UserError(place, f"{file} cannot be imported: {type(error).__name__}: {error}", remedy) from error
+        raise UserError(location, f"{file} cannot be imported: {type(error).__name__}: {error}", remedy) from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise UserError(place, f"{file} has no function {name}", remedy)
+        raise UserError(location, f"{file} has no function {name}", remedy)
     return function  # type: ignore[no-any-return]  # what it takes and gives is checked when it is called
 
 

@@ -19,16 +19,16 @@ _FILES: dict[str, Path] = {}
 """Where this process read a description, by the digest of its type. A worker process and a logic know no file."""
 
 
-def read_type(operation: str, path: Path, place: str) -> ProblemType:
+def read_type(operation: str, path: Path, location: str) -> ProblemType:
     """The type that a description's file makes, with the text of every file that it names.
 
-    `place` is where the file is named. Its fields are `Digest` (of all others), `Kernel` (the plain name of the file),
+    `location` is where the file is named. Its fields are `Digest` (of all others), `Kernel` (the plain name of the file),
     `Description`, a source for each language under the language's name, and `Reference`. Raises UserError.
     """
-    texts = {"Description": _text(path, place)}
+    texts = {"Description": _text(path, location)}
 
-    def read(part: str, file: str, place: str) -> str:
-        texts[part] = _text(_below(path.parent, file, place), place)
+    def read(part: str, file: str, location: str) -> str:
+        texts[part] = _text(_below(path.parent, file, location), location)
         return texts[part]
 
     description = describe(path, texts["Description"], read)
@@ -74,10 +74,10 @@ def _described(problem_type: ProblemType, path: Path | None) -> Description:
             raise UserError(str(file), "the kernel, a source or its reference has changed", "tune again")
         return description_of(today)
 
-    def held(part: str, _file: str = "", place: str = str(file)) -> str:
+    def held(part: str, _file: str = "", location: str = str(file)) -> str:
         text = fields.get(part)
         if not isinstance(text, str):
-            raise UserError(place, f"the kernel's {part} is missing", remedy)
+            raise UserError(location, f"the kernel's {part} is missing", remedy)
         return text
 
     for part in ("Digest", "Kernel", "Description", "Reference"):
@@ -95,7 +95,7 @@ def _digest(fields: Configuration) -> str:
     return hashlib.sha256(fields.without(["Digest"]).to_json().encode()).hexdigest()
 
 
-def _text(path: Path, place: str) -> str:
+def _text(path: Path, location: str) -> str:
     """With lines that end as Python reads them."""
     try:
         raw = read_regular(path, MOST_BYTES + 1)
@@ -103,13 +103,13 @@ def _text(path: Path, place: str) -> str:
             raise OSError(f"it is longer than {MOST_BYTES >> 20} MiB")
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, ValueError) as error:
-        raise UserError(place, f"{path} cannot be read: {error}", "give the path of a text file") from error
+        raise UserError(location, f"{path} cannot be read: {error}", "give the path of a text file") from error
 
 
-def _below(folder: Path, file: str, place: str) -> Path:
+def _below(folder: Path, file: str, location: str) -> Path:
     """The path of a file that a description in this folder names. What lies elsewhere is not the kernel's: its text
     would travel with the library logic."""
     path = folder / file
     if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
-        raise UserError(place, f"{shown(file)} does not lie under {folder}", "copy the file beside the description")
+        raise UserError(location, f"{shown(file)} does not lie under {folder}", "copy the file beside the description")
     return path

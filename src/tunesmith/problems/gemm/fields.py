@@ -125,11 +125,11 @@ UNSUPPORTED = {
 }
 
 
-def data_type(name: str, value: Value, place: str) -> str:
+def data_type(name: str, value: Value, location: str) -> str:
     """The letter of a data type from any word or number for it, in either case."""
     word = "" if isinstance(value, bool) else str(value).lower()
     for letter, known in DATA_TYPES.items():
         if word in known.words:
             return letter
     remedy = f"give one of {', '.join(DATA_TYPES if name != 'DataType' else INPUTS)}"
-    raise UserError(place, f"{name}: {shown(value)} is not supported", remedy)
+    raise UserError(location, f"{name}: {shown(value)} is not supported", remedy)

@@ -44,8 +44,8 @@ class GemmOperation(Operation):
     name = "GEMM"
     single = ("Batch",)
 
-    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
-        values = {key.name: key.default for key in GEMM_FIELDS} | _checked(fields, place)
+    def type_of(self, fields: Mapping[str, Value], location: Callable[[str], str], folder: Path) -> ProblemType:
+        values = {key.name: key.default for key in GEMM_FIELDS} | _checked(fields, location)
         try:
             return gemm_type(
                 str(values["DataType"]),
@@ -62,21 +62,21 @@ class GemmOperation(Operation):
             )
         except GemmTypeError as error:
             remedy = f"leave {error.key} out, or see ProblemType in docs/tuning-file.md for what goes together"
-            raise UserError(place(error.key), str(error), remedy) from None
+            raise UserError(location(error.key), str(error), remedy) from None
 
     def validate(self, problem_type: ProblemType) -> None:
         refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
 
-    def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
+    def scalars_of(self, fields: Mapping[str, Value], location: Callable[[str], str]) -> Configuration:
         scalars = {}
-        letter = data_type("DataType", fields.get("DataType", "s"), place("DataType"))
+        letter = data_type("DataType", fields.get("DataType", "s"), location("DataType"))
         for key in SCALARS:
-            value = key.check(fields[key.name], place(key.name)) if key.name in fields else key.default
+            value = key.check(fields[key.name], location(key.name)) if key.name in fields else key.default
             scalars[key.name.lower()] = number = float(value)  # type: ignore[arg-type]  # a number by its key
             if DATA_TYPES[letter].sums == "int32" and not number.is_integer():
-                raise UserError(place(key.name), f"{key.name} of integers cannot be {number}", "give an integer")
+                raise UserError(location(key.name), f"{key.name} of integers cannot be {number}", "give an integer")
         if scalars["beta"] and fields.get("UseBeta", True) in (False, 0):
-            raise UserError(place("Beta"), "Beta is given without UseBeta", "leave it out, or set UseBeta: True")
+            raise UserError(location("Beta"), "Beta is given without UseBeta", "leave it out, or set UseBeta: True")
         return Configuration(scalars)
 
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
@@ -89,20 +89,20 @@ class GemmOperation(Operation):
     def leading(self, problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         return smallest_leading(problem_type, sizes)
 
-    def listed(self, problem_type: ProblemType, path: Path, place: str) -> Sequence[ListedProblem]:
+    def listed(self, problem_type: ProblemType, path: Path, location: str) -> Sequence[ListedProblem]:
         """The rows of a list of row-major products (`listed.ListedGemm`); those of other transposes and with or without
         a batch have no sizes of this type."""
         if is_interleaved(problem_type):
             what = f"a File lists GEMMs of whole matrices, {problem_type.name} is something else"
-            raise UserError(place, what, "give it a Range or an Exact")
+            raise UserError(location, what, "give it a Range or an Exact")
         return [
             ListedProblem(row.sizes(problem_type) if row.fits(problem_type) else (), row.family, row.weight, row.layout)
             for row in read_gemm_list(path)
         ]
 
-    def none_listed(self, problem_type: ProblemType, place: str, name: str, others: str) -> UserError:
+    def none_listed(self, problem_type: ProblemType, location: str, name: str, others: str) -> UserError:
         what = f"{name} has no problem of {problem_type.name}; as trans_a and trans_b it has {others}"
-        return UserError(place, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
+        return UserError(location, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
 
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
         """A, B, C, D with logical shapes op(A): M x K, op(B): K x N, C and D: M x N, the batch last; a transposed
@@ -187,32 +187,32 @@ def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array
     return storage
 
 
-def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> dict[str, Value]:
+def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dict[str, Value]:
     """Every field that defines the type, in its canonical form. Raises UserError for all that are not supported."""
     known, mistakes, values = {key.name: key for key in FIELDS}, Mistakes(), dict[str, Value]()
     for name, value in fields.items():
         with mistakes.caught():
-            if name in UNSUPPORTED and not _is_so(name, value, fields, place):
-                raise UserError(place(name), f"{name}: {shown(value)} is not supported", UNSUPPORTED[name].doc)
+            if name in UNSUPPORTED and not _is_so(name, value, fields, location):
+                raise UserError(location(name), f"{name}: {shown(value)} is not supported", UNSUPPORTED[name].doc)
             if name not in known and name not in UNSUPPORTED:
-                raise unknown_key(place(name), name, known, "the ProblemType of a GEMM")
+                raise unknown_key(location(name), name, known, "the ProblemType of a GEMM")
             if name in DATA_TYPE_FIELDS:
-                values[name] = data_type(name, value, place(name))
+                values[name] = data_type(name, value, location(name))
             elif name in known:
-                values[name] = known[name].check(value, place(name))
+                values[name] = known[name].check(value, location(name))
     operands = DATA_TYPES[str(values.get("DataType", "s"))]
     if "ComputeDataType" in values and not ("DataType" in fields and "DataType" not in values):
         sums = DATA_TYPES[str(values["ComputeDataType"])].dtype
         if sums != operands.sums:
             what = f"ComputeDataType: sums of {operands.dtype} operands are in {operands.sums}, not {sums}"
-            mistakes.add(UserError(place("ComputeDataType"), what, "leave it out"))
+            mistakes.add(UserError(location("ComputeDataType"), what, "leave it out"))
     mistakes.tell()
     return values
 
 
-def _is_so(name: str, value: Value, fields: Mapping[str, Value], place: Callable[[str], str]) -> bool:
+def _is_so(name: str, value: Value, fields: Mapping[str, Value], location: Callable[[str], str]) -> bool:
     """Whether a field that cannot be chosen asks for what is done anyhow."""
     if name in HIGH_PRECISION and value in (True, 1):
-        operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), place("DataType"))]
+        operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), location("DataType"))]
         return operands.sums != operands.dtype
     return value == UNSUPPORTED[name].default

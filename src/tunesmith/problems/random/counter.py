@@ -79,8 +79,8 @@ def threefry(counter: Components, key: Components, rounds: int) -> Components:
             x[odd] = (x[odd] << word(turn) | x[odd] >> word(bits - turn)) ^ x[even]
         if number % 4 == 3:
             injection = number // 4 + 1
-            for place in range(components):
-                x[place] = x[place] + word(keys[(injection + place) % (components + 1)])
+            for index in range(components):
+                x[index] = x[index] + word(keys[(injection + index) % (components + 1)])
             x[-1] = x[-1] + word(injection)
     return np.stack(x)
 
@@ -131,6 +131,6 @@ def counter_words(counter: Counter, seed: int, offset: int, vectors: Int64, widt
     """(vectors, width): words `offset + j width + i` of the one sequence."""
     first, skipped = divmod(offset, counter.block_words)
     number = skipped + vectors[:, None] * width + np.arange(width)
-    block, place = np.divmod(number, counter.block_words)
+    block, index = np.divmod(number, counter.block_words)
     blocks, which = distinct(block.ravel())
-    return counter.blocks(seed, first, blocks)[which.reshape(block.shape), place]
+    return counter.blocks(seed, first, blocks)[which.reshape(block.shape), index]

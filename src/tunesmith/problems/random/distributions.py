@@ -158,10 +158,10 @@ def _sine_cosine(turns: Reals) -> tuple[Reals, Reals]:
     quarter = np.rint(4 * turns)
     rest = 2 * np.pi * (turns - quarter / 4)
     sine, cosine = np.sin(rest), np.cos(rest)
-    place = quarter.astype(np.int64) % 4
+    location = quarter.astype(np.int64) % 4
     return (
-        np.choose(place, [sine, cosine, -sine, -cosine]),
-        np.choose(place, [cosine, -sine, -cosine, sine]),
+        np.choose(location, [sine, cosine, -sine, -cosine]),
+        np.choose(location, [cosine, -sine, -cosine, sine]),
     )
 
 

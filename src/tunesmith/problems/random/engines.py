@@ -52,10 +52,10 @@ ENGINES: dict[str, Engine] = {
 def engine_words(engine: Engine, seed: int, offset: int, engines: int, vectors: Int64, width: int) -> Words:
     """Words (vectors, width)."""
     skipped, start = divmod(offset, engines)
-    place = start + vectors
-    numbers, which = distinct(place % engines)
+    location = start + vectors
+    numbers, which = distinct(location % engines)
     # The engines below `start` have skipped one word more than the others.
-    depth = vectors // engines * width + (place % engines < start)
+    depth = vectors // engines * width + (location % engines < start)
     nearest = int(depth.min())
     states = orbit(engine, _ahead(engine, engine.seeded(seed), skipped + nearest), numbers)
     depth -= nearest

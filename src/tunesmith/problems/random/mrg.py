@@ -112,8 +112,8 @@ def _product_of(matrix: Residues, columns: NDArray[np.unsignedinteger], modulus:
     """`matrix` (3, 3) times `columns` (3, n), every entry below `modulus` < 2^32."""
     m = np.uint64(modulus)
     total = np.zeros(columns.shape, np.uint64)
-    for place, row in enumerate(columns.astype(np.uint64)):
-        total += matrix[:, place, None] * row % m
+    for index, row in enumerate(columns.astype(np.uint64)):
+        total += matrix[:, index, None] * row % m
     return (total % m).astype(np.uint32)
 
 

@@ -28,7 +28,7 @@ def _from_seed(seed: int) -> Words:
 def _from_keys(seed: int, numbers: Int64) -> Words:
     key = [np.full(len(numbers), half, np.uint32) for half in (seed & 0xFFFFFFFF, seed >> 32)]
     key.append(numbers.astype(np.uint32))
-    added = [part + np.uint32(place) for place, part in enumerate(key)]
+    added = [part + np.uint32(index) for index, part in enumerate(key)]
     states = np.repeat(_from_seed(19650218)[:, None], len(numbers), axis=1)
     i = 1
     for turn in range(STATE_WORDS):

@@ -99,31 +99,31 @@ class RandomOperation(Operation):
     name = "Random"
     unit = "B"
 
-    def type_of(self, fields: Mapping[str, Value], place: Callable[[str], str], folder: Path) -> ProblemType:
-        chosen = _checked(fields, place)
+    def type_of(self, fields: Mapping[str, Value], location: Callable[[str], str], folder: Path) -> ProblemType:
+        chosen = _checked(fields, location)
         generator, distribution, value_type = (str(chosen[n]) for n in ("Generator", "Distribution", "ValueType"))
         offered = WIDTHS[distribution]
         if value_type not in offered:
             what = f"{distribution} numbers do not come as {value_type}"
-            raise UserError(place("ValueType"), what, f"give one of {', '.join(offered)}")
+            raise UserError(location("ValueType"), what, f"give one of {', '.join(offered)}")
         ordering, is_quasi = chosen["Ordering"], GENERATORS[generator].kind is GeneratorKind.QUASI
         if ordering is not None and (ordering == "quasi") != is_quasi:
             remedy = "leave it out, or give quasi" if is_quasi else "give default or dynamic"
-            raise UserError(place("Ordering"), f"{generator} has no ordering {ordering}", remedy)
+            raise UserError(location("Ordering"), f"{generator} has no ordering {ordering}", remedy)
         return random_type(generator, distribution, value_type, dynamic=ordering == "dynamic")
 
     def validate(self, problem_type: ProblemType) -> None:
         refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
 
-    def scalars_of(self, fields: Mapping[str, Value], place: Callable[[str], str]) -> Configuration:
-        chosen = _checked(fields, place)
+    def scalars_of(self, fields: Mapping[str, Value], location: Callable[[str], str]) -> Configuration:
+        chosen = _checked(fields, location)
         distribution, generator = str(chosen["Distribution"]), GENERATORS[str(chosen["Generator"])]
         for name, below in (("Seed", 2.0**64), ("Offset", 2.0**63), ("Lambda", LARGEST_MEAN)):
             if chosen[name] >= below:  # type: ignore[operator]  # a number by its key
-                raise UserError(place(name), f"{name} {chosen[name]} is too large", f"give less than {below:.0f}")
+                raise UserError(location(name), f"{name} {chosen[name]} is too large", f"give less than {below:.0f}")
         if chosen["Offset"] and not generator.skips:
             what = f"{generator.name} cannot leave out the beginning of its sequence"
-            raise UserError(place("Offset"), what, "leave Offset out")
+            raise UserError(location("Offset"), what, "leave Offset out")
         return scalars_for(
             distribution,
             seed=int(chosen["Seed"]),  # type: ignore[arg-type]
@@ -174,8 +174,8 @@ def scalars_for(
     return Configuration(scalars)
 
 
-def _checked(fields: Mapping[str, Value], place: Callable[[str], str]) -> dict[str, Value]:
-    return checked(fields, (*FIELDS, *SCALARS), place, "the ProblemType of random numbers")
+def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dict[str, Value]:
+    return checked(fields, (*FIELDS, *SCALARS), location, "the ProblemType of random numbers")
 
 
 def _sample(fill: RandomFill, problem: Problem) -> NDArray[np.int64]:

@@ -60,7 +60,7 @@ def generated_document(made: Generated) -> Document:
         ],
         "rejected": [
             {
-                "place": one.place,
+                "place": one.location,
                 "configuration": dict(one.combination.configuration()),
                 **fields(one.rejection, "reason", "detail"),
             }

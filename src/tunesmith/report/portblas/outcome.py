@@ -62,19 +62,19 @@ def _best(one: Tuned) -> RenderableType:
     ranked = one.ranked()
     numbers = ("GFLOP/s", "±", "time", "system BLAS / it", "error")
     shown = table("", *numbers, "what", right=numbers)
-    for place, row in enumerate(ranked, start=1):
-        if (place <= TOP or row.kind is not RowKind.CANDIDATE) and row.time:
-            shown.add_row(*_cells(one, row, place))
+    for index, row in enumerate(ranked, start=1):
+        if (index <= TOP or row.kind is not RowKind.CANDIDATE) and row.time:
+            shown.add_row(*_cells(one, row, index))
     return titled(f"{one.name}: {one.problem.type.name} {one.problem}, the best of {len(ranked)} that ran", shown)
 
 
-def _cells(one: Tuned, row: SolutionRow, place: int) -> list[str]:
+def _cells(one: Tuned, row: SolutionRow, index: int) -> list[str]:
     assert row.time is not None
     assert row.measurement is not None
     ratio, error = one.over_system(row), row.measurement.error
     what = row.name if row.kind is RowKind.CANDIDATE else f"{row.kind.value}: {row.name}"
     return [
-        f"{place}{'*' if row is one.winner else ''}",
+        f"{index}{'*' if row is one.winner else ''}",
         f"{one.flops / row.time.seconds / 1e9:.4g}",
         _numbers.half_width(row.time)[1:],
         _numbers.time(row.time.seconds),

@@ -68,7 +68,7 @@ def _shortened(found: Selected) -> Iterator[str]:
     yield from _remarks(found.selection, look=True)
     shown: Counter[str] = Counter()
     for complaint in found.complaints:
-        file = complaint.place.partition(": ")[0]
+        file = complaint.location.partition(": ")[0]
         shown[file] += 1
         if shown[file] <= MOST_COMPLAINTS:
             yield str(complaint)

@@ -212,8 +212,8 @@ def _render(
     row_pitch = title_height + grid.size[1] + axis_height + GAP / 2
     left = MARGIN + SMALL + PADDING
     facets = []
-    for place, (title, subtitle, cells) in enumerate(drawn):
-        row, column = divmod(place, columns)
+    for index, (title, subtitle, cells) in enumerate(drawn):
+        row, column = divmod(index, columns)
         x, y = left + grid.margin + column * pitch, top + row * row_pitch + title_height
         facets.append(HeatmapPanel(x, y, title, subtitle, cells))
     rows = math.ceil(len(drawn) / columns)
@@ -276,7 +276,7 @@ class Legend:
 def _bar(scale: ColourScale) -> dict[str, object]:
     """The colour bar: stops of its gradient, and ticks; its ends stand for all that lies beyond."""
     steps = 16
-    parts = [place / steps for place in range(steps + 1)]
+    parts = [index / steps for index in range(steps + 1)]
     at = [scale.limit ** (2 * part - 1) for part in parts]
     ticks = [(Legend.BAR * part, f"{scale.limit ** (2 * part - 1):.2f}") for part in (0.25, 0.5, 0.75)]
     ticks = [(0, f"≤ {1 / scale.limit:.2f}"), *ticks, (Legend.BAR, f"≥ {scale.limit:.2f}")]

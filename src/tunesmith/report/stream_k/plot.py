@@ -78,8 +78,8 @@ def plot(plan: SweepPlan) -> str:
     legend = _legend([*((line.name, line.colour) for line in LINES), (f"chosen ({plan.judged} model)", CHOSEN)])
     top = 2 * MARGIN + LARGE + NORMAL + SMALL + 3 * PADDING
     facets = []
-    for place, key in enumerate(sorted(most)):
-        row, column = divmod(place, COLUMNS)
+    for index, key in enumerate(sorted(most)):
+        row, column = divmod(index, COLUMNS)
         x, y = MARGIN + LEFT + column * (PLOT[0] + LEFT + MARGIN), top + ABOVE + row * (PLOT[1] + ABOVE + BELOW)
         facets.append(_facet(x, y, by_facet[key], plan))
     columns, rows = min(len(facets), COLUMNS), math.ceil(len(facets) / COLUMNS)

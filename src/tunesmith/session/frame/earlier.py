@@ -18,7 +18,7 @@ Where = tuple[tuple[int, ...], tuple[int, ...]]
 def rows_of(document: Document) -> dict[Where, tuple[Solution, ...]]:
     """The solution of each size, then what could not be told from it."""
     return {
-        (row.sizes, row.leading): tuple(document.solutions[place].solution for place in (row.solution, *row.ties))
+        (row.sizes, row.leading): tuple(document.solutions[index].solution for index in (row.solution, *row.ties))
         for row in document.rows
     }
 
@@ -97,6 +97,6 @@ def _read(path: Path) -> Document | str:
     try:
         return Logic.load(path).document
     except UserError as error:
-        return f"cannot be used ({error.place}: {error.what})"
+        return f"cannot be used ({error.location}: {error.what})"
     except Exception as error:  # whatever is wrong with the file, a run's results are worth more
         return f"cannot be read ({type(error).__name__}: {error})"

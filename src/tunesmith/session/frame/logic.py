@@ -96,9 +96,9 @@ def _remembered(document: Document, among: Collection[Where], scalars: Configura
         if (row.sizes, row.leading) in among:
             problem = Problem(kind, row.sizes, row.leading, scalars)
             cells[problem, document.solutions[row.solution].solution] = TableCell(Outcome.OK, estimate=row.estimate)
-            for place, seconds in row.others:
+            for index, seconds in row.others:
                 known = Estimate(seconds, math.nan, math.nan, 0)
-                cells[problem, document.solutions[place].solution] = TableCell(Outcome.OK, estimate=known)
+                cells[problem, document.solutions[index].solution] = TableCell(Outcome.OK, estimate=known)
     problems = tuple(dict.fromkeys(problem for problem, _ in cells))
     solutions = tuple(dict.fromkeys(solution for _, solution in cells))
     return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)

@@ -98,8 +98,8 @@ def carry_out(
     watched = observe if plan.target.shares_the_host and plan.loads_the_host else health.beside(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
-    place = folder / STORE if plan.measures else IN_MEMORY
-    with Store.open(place) as store, ExitStack() as opened:
+    location = folder / STORE if plan.measures else IN_MEMORY
+    with Store.open(location) as store, ExitStack() as opened:
         counting = Counting.of(store, reuse)
         number = opened.enter_context(recorded(outcome, store, plan.file, reuse is Reuse.NONE))
         run = Run(outcome, store, number, events.Batches(watched), deadline, opened, counting)

@@ -150,8 +150,8 @@ def _store_beside(table: Path) -> Path | None:
 def _logic_of(table: Path) -> Document | None:
     """The logic beside a table that names most of its solutions; None where none names any."""
     names = set(read_csv(table).names)
-    places = [place for place in (table.parent, _run_folder(table) / LOGIC) if place.is_dir()]
-    documents = [Logic.load(file).document for place in places for file in logic_files(place)]
+    places = [location for location in (table.parent, _run_folder(table) / LOGIC) if location.is_dir()]
+    documents = [Logic.load(file).document for location in places for file in logic_files(location)]
     known = [(len(names & {entry.name for entry in document.solutions}), document) for document in documents]
     best = max(known, key=lambda pair: pair[0], default=None)
     return best[1] if best and best[0] else None

@@ -118,6 +118,6 @@ def own_set(target: Target) -> str:
     return next((name for word, name in VENDORS.items() if word in said), "default")
 
 
-def _known(place: str, word: str, known: Sequence[str]) -> None:
+def _known(location: str, word: str, known: Sequence[str]) -> None:
     if word not in known:
-        raise UserError(place, f"cannot be {word!r}", f"give one of {', '.join(filter(None, known))}")
+        raise UserError(location, f"cannot be {word!r}", f"give one of {', '.join(filter(None, known))}")

@@ -140,9 +140,9 @@ class RandomPlan(RunPlan):
         self._earlier = cautions_of(run.store, self.target) if self._earlier is None else self._earlier
         self._cautions = tuple(dict.fromkeys((*self._earlier, *run.cautions())))
         entries = [_entry(one) for one in self.measured]
-        for place, size in enumerate(self.task.bytes or (BYTES,)):
+        for index, size in enumerate(self.task.bytes or (BYTES,)):
             path = Path(f"benchmark_{size}.json")
-            if place == 0 and self._benchmark_out is not None:
+            if index == 0 and self._benchmark_out is not None:
                 path = self._benchmark_out.absolute()
             of_size = [entry for entry in entries if _is_of(entry.bytes, size)]
             text = google_benchmark.write(of_size, _context(self.target, size, self._cautions))

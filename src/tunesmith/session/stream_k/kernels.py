@@ -113,11 +113,11 @@ class TileFilter:
     depth: int | None = None
 
     @staticmethod
-    def of(text: str, place: str = "--tile") -> TileFilter:
+    def of(text: str, location: str = "--tile") -> TileFilter:
         """From `128x128x64`, or `128x128` for any depth. Raises UserError for anything else."""
         found = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})(?:x([1-9][0-9]{0,5}))?", text.strip().lower())
         if not found:
-            raise UserError(place, f"{text!r} is no tile", "write rows, columns and depth, such as 128x128x64")
+            raise UserError(location, f"{text!r} is no tile", "write rows, columns and depth, such as 128x128x64")
         return TileFilter(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
 
     def takes(self, tile: MacroTile) -> bool:

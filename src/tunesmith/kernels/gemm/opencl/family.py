@@ -87,9 +87,9 @@ class OpenClGemm(Kernel):
         sizes = (sums_bytes(schedule, gemm), *(packed.size(gemm) for packed in panels))
         sums, *offsets, end = accumulate((-(-size // ALIGNMENT) * ALIGNMENT for size in sizes), initial=0)
         packed = {x.operand: (x, WorkspaceArgument(offset)) for x, offset in zip(panels, offsets, strict=True)}
-        packing = [x.pack(gemm, place) for x, place in packed.values()] if gemm.k else []
+        packing = [x.pack(gemm, location) for x, location in packed.values()] if gemm.k else []
         factors = {name: factor(name, gemm) for name in "AB"}
-        factors |= {name: x.factor(gemm, place) for name, (x, place) in packed.items()}
+        factors |= {name: x.factor(gemm, location) for name, (x, location) in packed.items()}
         read, work_group = (*factors["A"], *factors["B"]), self.work_group(schedule)
         return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
 

@@ -46,9 +46,9 @@ class Panels:
         """Bytes of all panels."""
         return self.stride(gemm) * gemm.batch * np.dtype(gemm.dtype).itemsize
 
-    def factor(self, gemm: Gemm, place: WorkspaceArgument) -> tuple[Argument, ...]:
+    def factor(self, gemm: Gemm, location: WorkspaceArgument) -> tuple[Argument, ...]:
         """Address, leading dimension and stride, as the product reads it."""
-        return (place, *longs(0, self.stride(gemm)))
+        return (location, *longs(0, self.stride(gemm)))
 
     def pack(self, gemm: Gemm, to: WorkspaceArgument) -> Launch:
         chunks = -(-gemm.k // PACK_DEPTH)

@@ -37,6 +37,6 @@ def standalone_source(configuration: Configuration, language: str = "OpenCL", dt
     return program(algorithm, tiling, kind, language, ENTRIES)
 
 
-def _known(place: str, value: str, known: tuple[str, ...]) -> None:
+def _known(location: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise UserError(place, f"there is no {value!r}", f"give one of {', '.join(known)}")
+        raise UserError(location, f"there is no {value!r}", f"give one of {', '.join(known)}")

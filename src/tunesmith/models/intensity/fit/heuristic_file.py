@@ -69,7 +69,7 @@ def read_heuristic(path: Path) -> FittedHeuristic:
     version = root.mapping("a heuristic").get(_KEY)
     if version is not None and version.content != FORMAT:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
-        raise UserError(version.place, what, "fit again into another file, and copy the cut points that are pinned")
+        raise UserError(version.location, what, "fit again into another file, and copy the cut points that are pinned")
     fields = root.fields("a heuristic", (_KEY, *_SHARED, *rule_keys))
     seeds = tuple(_read_bucket(node) for node in fields["buckets"].sequence("buckets"))
     if not 1 <= len(seeds) <= _MOST_BUCKETS:

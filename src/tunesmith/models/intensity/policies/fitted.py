@@ -31,18 +31,18 @@ CLIP = "clip"
 class FittedPolicy(TilePolicy):
     """The configuration of the product's bucket, where it is one of the asked family and legal; else its tile.
 
-    `place` names the heuristic's file in errors. Raises UserError for a bucket without a tile.
+    `location` names the heuristic's file in errors. Raises UserError for a bucket without a tile.
     """
 
     name = "fitted"
     acts: ClassVar[tuple[str, ...]] = (CLIP, *TILE_STEPS, *LatencyPolicy.acts)
     steps = frozenset(acts)
 
-    def __init__(self, heuristic: FittedHeuristic, place: str) -> None:
+    def __init__(self, heuristic: FittedHeuristic, location: str) -> None:
         self.heuristic = heuristic
         data_type = heuristic.origin.data_type
         self._wishes = tuple(
-            tuned_wish(seed.configuration, data_type, f"{place}: bucket {number} of {len(heuristic.seeds)}")
+            tuned_wish(seed.configuration, data_type, f"{location}: bucket {number} of {len(heuristic.seeds)}")
             for number, seed in enumerate(heuristic.seeds, 1)
         )
 

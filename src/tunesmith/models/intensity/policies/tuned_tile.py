@@ -32,27 +32,27 @@ TYPES = {
 """By the data types of heuristics' files."""
 
 
-def tuned_wish(configuration: Configuration, data_type: str, place: str) -> TileWish | None:
+def tuned_wish(configuration: Configuration, data_type: str, location: str) -> TileWish | None:
     """The wish of a bucket's configuration; None of a family that has no tiles (the vendor's library). `data_type` is
-    as the file has it, `place` is for the error.
+    as the file has it, `location` is for the error.
 
     Raises UserError for a family or a value that does not exist, and for a tile of no family that is none.
     """
     values: Mapping[str, Value] = configuration
     if KERNEL in configuration:
-        values = _of_family(configuration, TYPES.get(data_type, TYPES["f32"]), place)
+        values = _of_family(configuration, TYPES.get(data_type, TYPES["f32"]), location)
         if "MacroTile" not in values:
             return None
     tile, groups = _pair(values.get("MacroTile"), LARGEST_SIDE), _pair(values.get("SubGroups"), MOST_GROUPS)
     if tile is None:
         what = f"{_shown(configuration)} has no tile"
-        raise UserError(place, what, "give MacroTile: [rows, columns], or Kernel with the family's parameters")
+        raise UserError(location, what, "give MacroTile: [rows, columns], or Kernel with the family's parameters")
     return TileWish(
         *tile,
-        _whole(values, "DepthU", DEPTH, LARGEST_SIDE, place),
+        _whole(values, "DepthU", DEPTH, LARGEST_SIDE, location),
         sub_groups=groups or _sub_groups(values),
-        stages=min(MOST_STAGES, max(2, _whole(values, "NumStages", STAGES, LARGEST_SPLIT, place))),
-        split=_whole(values, "GlobalSplitU", 1, LARGEST_SPLIT, place),
+        stages=min(MOST_STAGES, max(2, _whole(values, "NumStages", STAGES, LARGEST_SPLIT, location))),
+        split=_whole(values, "GlobalSplitU", 1, LARGEST_SPLIT, location),
     )
 
 
@@ -61,28 +61,28 @@ def family_values(configuration: Configuration) -> Configuration:
     return configuration.without([KERNEL])
 
 
-def _of_family(configuration: Configuration, problem_type: ProblemType, place: str) -> Mapping[str, Value]:
+def _of_family(configuration: Configuration, problem_type: ProblemType, location: str) -> Mapping[str, Value]:
     """The parameters of a family that a configuration names, with its defaults and what follows from them."""
     name = configuration[KERNEL]
     if name not in KERNELS or KERNELS[str(name)].operation != "GEMM":
         known = ", ".join(known for known in KERNELS if KERNELS[known].operation == "GEMM")
-        raise UserError(place, f"there is no GEMM kernel {_shown(name)}", f"give one of {known}")
+        raise UserError(location, f"there is no GEMM kernel {_shown(name)}", f"give one of {known}")
     kernel = KERNELS[str(name)]
     space = kernel.space(problem_type)
     checked: dict[str, Value] = {}
     for parameter, value in family_values(configuration).items():
         if parameter not in space:
             what = f"{kernel.name} has no parameter {_shown(parameter)} for {problem_type.name}"
-            raise UserError(place, what, "leave it out, or fit again with this tunesmith")
-        checked[parameter] = space[parameter].check(value, place)
+            raise UserError(location, what, "leave it out, or fit again with this tunesmith")
+        checked[parameter] = space[parameter].check(value, location)
     full = space.defaults | checked
     return {**full, **(kernel.derived(full) if full else {})}
 
 
-def _whole(values: Mapping[str, Value], name: str, missing: int, most: int, place: str) -> int:
+def _whole(values: Mapping[str, Value], name: str, missing: int, most: int, location: str) -> int:
     value = values.get(name, missing)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise UserError(place, f"{name} cannot be {_shown(value)}", f"give a whole number from 1 to {most}")
+        raise UserError(location, f"{name} cannot be {_shown(value)}", f"give a whole number from 1 to {most}")
     return value or missing
 
 

@@ -64,8 +64,8 @@ def _instruction(shape: WgmmaShape) -> str:
     """`multiply_add(sums, x, y, keep)`: the instruction, whose outputs are COLUMNS / 2 registers of each thread."""
     kind, columns, count = shape.kind, shape.columns, shape.columns // 2
     constraint = "+r" if kind.sums == "s32" else "+f"
-    registers = ", ".join(f"%{place}" for place in range(count))
-    outputs = ", ".join(f'"{constraint}"(sums[{place}])' for place in range(count))
+    registers = ", ".join(f"%{index}" for index in range(count))
+    outputs = ", ".join(f'"{constraint}"(sums[{index}])' for index in range(count))
     name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{kind.per_product}.{kind.sums}.{kind.ptx}.{kind.ptx}"
     # Behind the predicate: integers have no signs to change, 16-bit types alone may be transposed.
     signs = () if kind.sums == "s32" else (1, 1)
