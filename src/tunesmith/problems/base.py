@@ -89,7 +89,7 @@ class Operation(ABC):
         return ()
 
     def listed(self, problem_type: ProblemType, path: Path, location: str) -> Sequence[ListedProblem]:
-        """The rows of a list of problems: a CSV file that `location` in a tuning file names, with a column for each index.
+        """The rows of a list of problems: a CSV file with a column for each index. A tuning file names it at `location`.
 
         Raises UserError for whatever is wrong in the file, and for a type that cannot be listed.
         """

@@ -37,8 +37,8 @@ def fresh(error: ErrorT) -> ErrorT:
 
 
 class SeveralError(UserError):
-    """Several mistakes of the user's that were found together; as text, a line each. `location`, `what` and `remedy` are
-    those of the first."""
+    """Several mistakes of the user's that were found together; as text, a line each. `location`, `what` and `remedy`
+    are those of the first."""
 
     def __init__(self, errors: Sequence[UserError]) -> None:
         super().__init__(errors[0].location, errors[0].what, errors[0].remedy)

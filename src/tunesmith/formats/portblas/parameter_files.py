@@ -14,7 +14,7 @@ from tunesmith.problems import unknown_key
 from tunesmith.records import Rejection
 
 from .combination import Combination, RuleSet
-from .json_places import JsonNode, read_json
+from .json_locations import JsonNode, read_json
 from .named_sets import ENVIRONMENT, PortBlasSet, find_set, list_sets
 from .rules import rejection
 from .schema import ARRAYS, Array, ElementLists, repeated

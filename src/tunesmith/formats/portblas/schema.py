@@ -12,7 +12,7 @@ from tunesmith.problems import unknown_key
 from tunesmith.records import UserError
 
 from .combination import Combination, RuleSet
-from .json_places import JsonNode
+from .json_locations import JsonNode
 
 LARGEST = 1 << 16
 """No size of a kernel is larger."""

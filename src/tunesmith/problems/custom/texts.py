@@ -22,8 +22,8 @@ _FILES: dict[str, Path] = {}
 def read_type(operation: str, path: Path, location: str) -> ProblemType:
     """The type that a description's file makes, with the text of every file that it names.
 
-    `location` is where the file is named. Its fields are `Digest` (of all others), `Kernel` (the plain name of the file),
-    `Description`, a source for each language under the language's name, and `Reference`. Raises UserError.
+    `location` is where the file is named. The type's fields are `Digest` (of all others), `Kernel` (the plain name of
+    the file), `Description`, a source for each language under the language's name, and `Reference`. Raises UserError.
     """
     texts = {"Description": _text(path, location)}
 

@@ -22,8 +22,8 @@ Scalar = None | bool | int | float | str
 class JsonNode:
     """A value: a scalar, a list of nodes, or an object.
 
-    `location` is `file:line:column: key`, where a person finds it. In `repeated` are the places of values that the object
-    gives to a key once more: of these the last counts, as for Python's `json`.
+    `location` is `file:line:column: key`, where a person finds it. If an object gives a key several values, the last
+    one counts, as for Python's `json`, and `repeated` holds the locations of the others.
     """
 
     location: str
