@@ -125,8 +125,8 @@ def test_the_second_writing_of_the_rules_agrees(config: Config) -> None:
 
 def test_counts_of_all_and_of_valid_combinations(config: Config) -> None:
     """`non_local` is asked for twice, with partial and with full vectorisation."""
-    wanted = {"local": (8, 4), "non_local": (16, 5), "non_local_interleaved": (2, 1), "naive": (1, 1)}
-    assert {array: (count.raw, count.valid) for array, count in config.counts.items()} == wanted
+    expected_counts = {"local": (8, 4), "non_local": (16, 5), "non_local_interleaved": (2, 1), "naive": (1, 1)}
+    assert {array: (count.raw, count.valid) for array, count in config.counts.items()} == expected_counts
     assert len(config.rejected) == 27 - 11
 
 
@@ -138,13 +138,15 @@ def test_compat_prints_the_list_and_the_names(path: Path, spelling: str) -> None
         return result.stdout
 
     assert printed().rstrip("\n") == expected().replace("some/where.json", str(path))
-    assert [name.partition(".")[0] for name in printed(spelling).split()] == [f"tune_gemm_{one}" for one in FILES]
+    assert [name.partition(".")[0] for name in printed(spelling).split()] == [
+        f"tune_gemm_{numbers}" for numbers in FILES
+    ]
 
 
 def test_every_combination_of_ours_has_a_program_and_top_level_tiles_make_another(tmp_path: Path) -> None:
     local = {**DOCUMENT["local"][0], "vectorization_size": [2], "cache_line_size": [64]}
-    made = generate(written(tmp_path, {"local": [{**local, "block_level_tiles": [[1, 1], [2, 2]]}]}), RuleSet.OURS)
-    assert (len(made.candidates), made.programs) == (2, 2)
-    assert [one.combination.top for one in made.candidates] == [(1, 1), (2, 2)]
-    assert len({one.line for one in made.candidates}) == 2
-    assert not any(one.equal_to for one in made.candidates)
+    generated = generate(written(tmp_path, {"local": [{**local, "block_level_tiles": [[1, 1], [2, 2]]}]}), RuleSet.OURS)
+    assert (len(generated.candidates), generated.programs) == (2, 2)
+    assert [candidate.combination.top for candidate in generated.candidates] == [(1, 1), (2, 2)]
+    assert len({candidate.line for candidate in generated.candidates}) == 2
+    assert not any(candidate.equal_to for candidate in generated.candidates)

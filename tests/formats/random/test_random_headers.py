@@ -220,7 +220,7 @@ def test_what_cannot_be_merged_is_left_as_it_is_and_the_rest_is_written(tmp_path
     written = write_selection(selection.decisions, tmp_path)
     assert [path.name for path in written.headers] == ["philox4_32_10_config.hpp"]
     assert written.table is None
-    assert [one.what for one in written.complaints] == [
+    assert [complaint.what for complaint in written.complaints] == [
         "is no name for a C++ header",
         "has no generator_config_selector<...> with switches over target_arch",
         "has no key tunesmith-random",
