@@ -27,7 +27,7 @@ import gemm_sides  # noqa: E402
 import gemm_vs_cublas  # noqa: E402
 from gemm_ratios import AGAIN, EXHAUSTIVE, OURS, OWN, VENDOR  # noqa: E402
 from gemm_sides import Ceilings, GpuClock, Operands, Precision, alternate, operand_sets  # noqa: E402
-from tuning_time import Spent, Tuning  # noqa: E402
+from tuning_time import DeviceTime, Tuning  # noqa: E402
 
 SINGLE = Precision("float32", "float32", tf32=False, scaled=False)
 
@@ -217,7 +217,7 @@ def entry(name: str, started: float, verify: float, timing: float, round_: str =
 
 
 def test_the_device_is_busy_while_it_verifies_and_times_and_compiling_is_not_busy():
-    spent = Spent.of([entry("a", 100.0, 1.0, 2.0), entry("b", 105.0, 0.0, 5.0)])
+    spent = DeviceTime.of([entry("a", 100.0, 1.0, 2.0), entry("b", 105.0, 0.0, 5.0)])
     assert (spent.span, spent.verify, spent.timing) == (10.0, 1.0, 7.0)
     assert spent.busy == pytest.approx(0.8)
 
@@ -225,13 +225,13 @@ def test_the_device_is_busy_while_it_verifies_and_times_and_compiling_is_not_bus
 def test_finalists_share_the_time_of_their_blocks():
     """Both are noted as begun at the same time, and take turns for four seconds."""
     finalists = [entry(name, 100.0, 0.0, 2.0, "confirm/x") for name in "ab"]
-    spent = Spent.of(finalists)
+    spent = DeviceTime.of(finalists)
     assert (spent.span, spent.busy) == (4.0, pytest.approx(1.0))
 
 
 def test_what_never_reached_the_device_has_no_time_on_it():
-    assert Spent.of([entry("a", 0.0, 0.0, 0.0)]) == Spent(0.0, 0.0, 0.0)
-    assert Spent.of([]).busy == 0.0
+    assert DeviceTime.of([entry("a", 0.0, 0.0, 0.0)]) == DeviceTime(0.0, 0.0, 0.0)
+    assert DeviceTime.of([]).busy == 0.0
 
 
 def test_a_tuning_that_was_resumed_took_all_of_its_runs():

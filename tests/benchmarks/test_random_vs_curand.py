@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import random_vs_curand as benchmark
-from random_ratios import MARK, Fill, Row, Theirs, csv_text, flat, sums
+from random_ratios import MARK, CurandResult, Fill, Row, csv_text, flat, sums
 
 PHILOX = Fill("philox4_32_10", "uniform", "float", 2**30)
 OURS = (1.00, 1.01, 0.99, 1.00)
@@ -19,7 +19,9 @@ OURS = (1.00, 1.01, 0.99, 1.00)
 
 def beside(*sides: tuple[str, float, float], fill: Fill = PHILOX) -> Row:
     """A row beside orderings with a name, a speed, and how much longer than ours each block takes."""
-    theirs = tuple(Theirs.of(name, speed, 5e-6, [times * one for one in OURS], OURS) for name, speed, times in sides)
+    theirs = tuple(
+        CurandResult.of(name, speed, 5e-6, [times * one for one in OURS], OURS) for name, speed, times in sides
+    )
     return Row(fill, "256x528", 4400.0, 4300.0, 4650.0, 2e-5, theirs)
 
 
@@ -105,7 +107,7 @@ def test_a_row_misses_the_mark_where_an_interval_lies_below_it(times, misses):
 
 
 def test_an_interval_that_reaches_the_mark_does_not_miss_it():
-    noisy = Theirs.of("dynamic", 4500.0, 5e-6, [0.80, 0.95, 0.94, 0.99], [1.0] * 4)
+    noisy = CurandResult.of("dynamic", 4500.0, 5e-6, [0.80, 0.95, 0.94, 0.99], [1.0] * 4)
     assert noisy.ratio < MARK < noisy.high
     assert not Row(PHILOX, "256x528", 4400.0, 4300.0, 4650.0, 2e-5, (noisy,)).misses
 

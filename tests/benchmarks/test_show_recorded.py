@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import show_recorded  # noqa: E402
-from random_ratios import Fill, Row, Theirs, csv_text, read_rows  # noqa: E402
+from random_ratios import CurandResult, Fill, Row, csv_text, read_rows  # noqa: E402
 
 
 def test_the_pages_show_what_is_recorded(monkeypatch):
@@ -62,7 +62,7 @@ def test_fills_name_the_ordering_that_their_ratio_is_to(records):
     write(folder, device="H200", date="2026-11-22", driver="580", curand=10410)
     (folder / "one_word.json").write_text(json.dumps({"date": "2026-11-23"}))
     dynamic, default = (
-        Theirs(name, 4290.0, 1e-5, ratio, 1.0, 1.1) for name, ratio in (("dynamic", 1.025), ("default", 2.0))
+        CurandResult(name, 4290.0, 1e-5, ratio, 1.0, 1.1) for name, ratio in (("dynamic", 1.025), ("default", 2.0))
     )
     slow = replace(default, speed=2000.0)
     first = [
@@ -80,12 +80,12 @@ def test_fills_name_the_ordering_that_their_ratio_is_to(records):
     assert "- no interval lies below 0.97" in made
 
 
-def row(generator: str, ours: float, *curand: Theirs) -> Row:
+def row(generator: str, ours: float, *curand: CurandResult) -> Row:
     return Row(Fill(generator, "uniform", "float", 1 << 24), "256x512", ours, ours, 4600.0, 2e-5, curand)
 
 
 def test_rows_of_fills_come_back_from_their_table():
-    both = tuple(Theirs(name, 1000.0, 1e-5, 1.5, 1.25, 1.75) for name in ("default", "dynamic"))
+    both = tuple(CurandResult(name, 1000.0, 1e-5, 1.5, 1.25, 1.75) for name in ("default", "dynamic"))
     rows = [row("xorwow", 3000.0, *both), row("lfsr113", 2000.0)]
     assert read_rows(csv_text(rows)) == rows
 
