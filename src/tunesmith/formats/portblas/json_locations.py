@@ -73,11 +73,11 @@ class _JsonWalk:
         return self._value(*next(self._tokens), path)
 
     def _value(self, token: str, location: str, path: str) -> JsonNode:
-        where = f"{location}: {path}" if path else location
+        node_location = f"{location}: {path}" if path else location
         if token == "[":
-            return JsonNode(where, tuple(self._items(path)))
+            return JsonNode(node_location, tuple(self._items(path)))
         if token != "{":
-            return JsonNode(where, json.loads(token))
+            return JsonNode(node_location, json.loads(token))
         fields: dict[str, JsonNode] = {}
         repeated = []
         while (token := next(self._tokens)[0]) != "}":
@@ -86,7 +86,7 @@ class _JsonWalk:
             if key in fields:
                 repeated.append(value.location)
             fields[key] = value
-        return JsonNode(where, fields, tuple(repeated))
+        return JsonNode(node_location, fields, tuple(repeated))
 
     def _items(self, path: str) -> Iterator[JsonNode]:
         for number, (token, location) in enumerate(self._tokens):

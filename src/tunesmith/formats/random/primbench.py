@@ -1,4 +1,4 @@
-"""primbench's JSON, which rocRAND's tuning writes since 2026: a list `specializations` with `meta.cfg`.
+"""primbench's JSON, which rocRAND's tuning has written since 2026: a list `specializations` with `meta.cfg`.
 
 Source: primbench's documentation of its output (ROCm/rocm-libraries, shared/primbench) and what rocRAND's script reads.
 """

@@ -43,8 +43,10 @@ class FinalDetails:
 
 
 def read_details(table: Path) -> FinalDetails | None:
-    """The details beside a final table; None if there is no such file, or if an older version wrote it without
-    configurations. Raises UserError, with the line, for a mistake in the file."""
+    """The details beside a final table. Raises UserError, with the line, for a mistake in the file.
+
+    None if there is no such file, or if an older version wrote it without configurations.
+    """
     path = details_of(table)
     if not path.exists():
         return None

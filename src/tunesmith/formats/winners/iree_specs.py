@@ -22,8 +22,8 @@ UNKNOWN_DEVICE = "an unknown device"
 _SEQUENCE, _FOREACH = "transform.named_sequence", "transform.foreach_match"
 _CONTRACTION, _CONVOLUTION = "transform.iree.match.contraction", "transform.iree.match.convolution"
 _RESULTS = {_CONTRACTION: 4, _CONVOLUTION: 6}
-"""The number of dimension groups that a match gives at least. A contraction: batch, m, n, k. A convolution: batch,
-image, channels, filter, input channels, depth."""
+"""The least number of dimension groups of a match. A contraction has batch, m, n, k. A convolution has batch, image,
+channels, filter, input channels, depth."""
 _REMEDY = "give a tuning spec of IREE's, in the transform dialect"
 
 

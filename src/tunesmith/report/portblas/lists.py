@@ -17,47 +17,47 @@ MOST_EQUALS = 20
 """Equal candidates that the text shows; the list and the JSON have all."""
 
 
-def generated(made: Generated) -> RenderableType:
+def generated(result: Generated) -> RenderableType:
     """Counts by array, rejections by reason with an example, equal candidates, notes, and counts of changed files."""
-    config = made.config
+    config = result.config
     raw = sum(count.raw for count in config.counts.values())
-    title = f"{config.path}, mode {config.mode}: {len(made.candidates)} combinations of {raw}"
-    parts: list[RenderableType] = [titled(title, _arrays(made))]
+    title = f"{config.path}, mode {config.mode}: {len(result.candidates)} combinations of {raw}"
+    parts: list[RenderableType] = [titled(title, _arrays(result))]
     if config.rejected:
-        parts += ["", _rejected(made)]
-    parts += sentences(made)
-    changes = made.changes
+        parts += ["", _rejected(result)]
+    parts += sentences(result)
+    changes = result.changes
     done = {"written": changes.written, "unchanged": changes.unchanged, "removed": changes.removed}
     if any(done.values()):
         parts.append("files: " + ", ".join(f"{len(paths)} {word}" for word, paths in done.items()))
     return Group(*parts)
 
 
-def sentences(made: Generated) -> Iterator[str]:
+def sentences(result: Generated) -> Iterator[str]:
     """What a person has to know in every output format: equal candidates, notes, and whether the list is empty."""
-    equal = [candidate for candidate in made.candidates if candidate.equal_to]
+    equal = [candidate for candidate in result.candidates if candidate.equal_to]
     if equal:
-        yield f"{len(made.candidates)} combinations are {made.programs} programs:"
+        yield f"{len(result.candidates)} combinations are {result.programs} programs:"
         yield from (f"  {candidate.stem} is the same as {candidate.equal_to}" for candidate in equal[:MOST_EQUALS])
         if len(equal) > MOST_EQUALS:
             yield f"  and {len(equal) - MOST_EQUALS} more; --json lists them"
-    yield from (f"note: {note}" for note in made.config.notes)
-    if not made.candidates:
-        yield f"look at: {made.config.path} makes no combination"
+    yield from (f"note: {note}" for note in result.config.notes)
+    if not result.candidates:
+        yield f"look at: {result.config.path} makes no combination"
 
 
-def generated_document(made: Generated) -> Document:
+def generated_document(result: Generated) -> Document:
     """The list for `--json`, with stable keys (docs/json.md)."""
-    config, changes = made.config, made.changes
+    config, changes = result.config, result.changes
     return {
         "config": str(config.path),
         "mode": config.mode.value,
         "about": config.about,
-        "arrays": _counts(made),
-        "programs": made.programs,
+        "arrays": _counts(result),
+        "programs": result.programs,
         "candidates": [
             {"line": candidate.line, "stem": candidate.stem, "equal_to": candidate.equal_to or None}
-            for candidate in made.candidates
+            for candidate in result.candidates
         ],
         "rejected": [
             {
@@ -67,7 +67,7 @@ def generated_document(made: Generated) -> Document:
             }
             for candidate in config.rejected
         ],
-        "files": list(made.listed),
+        "files": list(result.listed),
         "written": [str(path) for path in changes.written],
         "unchanged": [str(path) for path in changes.unchanged],
         "removed": [str(path) for path in changes.removed],
@@ -110,21 +110,21 @@ def _set(entry: ListedSet) -> Document:
     }
 
 
-def _counts(made: Generated) -> Document:
+def _counts(result: Generated) -> Document:
     return {
         name: {"asked": count.raw, "valid": count.valid, "unique": count.unique}
-        for name, count in made.config.counts.items()
+        for name, count in result.config.counts.items()
     }
 
 
-def _arrays(made: Generated) -> RenderableType:
+def _arrays(result: Generated) -> RenderableType:
     numbers = ("asked for", "valid", "unique")
-    rows = ((name, count.raw, count.valid, count.unique) for name, count in made.config.counts.items())
+    rows = ((name, count.raw, count.valid, count.unique) for name, count in result.config.counts.items())
     return table("array", *numbers, right=numbers, rows=rows)
 
 
-def _rejected(made: Generated) -> RenderableType:
-    rejections = [rejected.rejection for rejected in made.config.rejected]
+def _rejected(result: Generated) -> RenderableType:
+    rejections = [rejected.rejection for rejected in result.config.rejected]
     example = {rejection.reason: rejection.detail for rejection in reversed(rejections)}
     counts = Counter(rejection.reason for rejection in rejections).most_common()
     rows = ((reason, count, example[reason]) for reason, count in counts)

@@ -71,7 +71,7 @@ def _cells(tuned: Tuned, row: SolutionRow, index: int) -> list[str]:
     assert row.time is not None
     assert row.measurement is not None
     ratio, error = tuned.over_system(row), row.measurement.error
-    what = row.name if row.kind is RowKind.CANDIDATE else f"{row.kind.value}: {row.name}"
+    name = row.name if row.kind is RowKind.CANDIDATE else f"{row.kind.value}: {row.name}"
     return [
         f"{index}{'*' if row is tuned.winner else ''}",
         f"{tuned.flops / row.time.seconds / 1e9:.4g}",
@@ -79,7 +79,7 @@ def _cells(tuned: Tuned, row: SolutionRow, index: int) -> list[str]:
         _numbers.time(row.time.seconds),
         f"{ratio:.3f}" if ratio else "-",
         f"{error:.1e}" if error is not None else "-",
-        what,
+        name,
     ]
 
 

@@ -151,8 +151,8 @@ def _speeds(decision: RandomDecision, ratio: SpeedRatio) -> list[str]:
 
 def _ratio_of(decision: RandomDecision, ratio: SpeedRatio, shape: LaunchShape) -> str:
     row = decision.matrix.speeds.get(ratio.case, {})
-    known = shape in row and decision.matrix.default in row
-    return f"{decision.matrix.ratio(ratio.case, shape).ratio:.3f}" if known else "-"
+    has_ratio = shape in row and decision.matrix.default in row
+    return f"{decision.matrix.ratio(ratio.case, shape).ratio:.3f}" if has_ratio else "-"
 
 
 def _overrides(decision: RandomDecision) -> RenderableType:

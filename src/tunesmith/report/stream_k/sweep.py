@@ -72,11 +72,11 @@ def _scores(plan: SweepPlan) -> RenderableType:
         )
     title = f"best time / time of what was chosen, {len(plan.swept)} of {plan.products} products"
     room = plan.room
-    where = (
+    subject = (
         f"{plan.subject}, {room.groups} work-groups at once ({room.multiprocessors} compute units x"
         f" {room.occupancy}); * is what the library asks"
     )
-    return titled(title, where, shown)
+    return titled(title, subject, shown)
 
 
 def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
