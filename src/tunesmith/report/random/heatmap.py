@@ -110,12 +110,12 @@ def heatmap(decision: RandomDecision, scale: ColourScale) -> str:
     grid = Grid.of(shapes, max(texts, key=len, default=""))
     several = len({case.bytes for case in matrix.cases}) > 1
     overall = f"{decision.objective}: {_number(decision.score)} times the default"
-    cells = _cells(decision, grid, scale, scores, _why_not(decision))
-    drawn = [("all distributions and types", overall, cells)]
+    cells = _cells(decision, grid, scale, scores, _reason_of_no_score(decision))
+    facets = [("all distributions and types", overall, cells)]
     for case, row in ratios.items():
-        cells = _cells(decision, grid, scale, row, _not_there(decision, case), case)
-        drawn.append((_title(case, several), _speeds(decision, case), cells))
-    return _render(decision, scale, grid, drawn)
+        cells = _cells(decision, grid, scale, row, _reason_of_no_speed(decision, case), case)
+        facets.append((_title(case, several), _speeds(decision, case), cells))
+    return _render(decision, scale, grid, facets)
 
 
 def _cells(
@@ -123,7 +123,7 @@ def _cells(
     grid: Grid,
     scale: ColourScale,
     values: dict[LaunchShape, float],
-    why_not: Callable[[LaunchShape], str],
+    reason_of_gap: Callable[[LaunchShape], str],
     case: RandomCase | None = None,
 ) -> tuple[HeatmapCell, ...]:
     own = (
@@ -141,7 +141,7 @@ def _cells(
             tip = f"{shape}: {values[shape]:.3f} times the default" + _speed(decision, case, shape)
             cells.append(HeatmapCell(x, y, _number(values[shape]), tip, marks, fill, ink(fill)))
         else:
-            cells.append(HeatmapCell(x, y, "", f"{shape}: {why_not(shape)}", marks))
+            cells.append(HeatmapCell(x, y, "", f"{shape}: {reason_of_gap(shape)}", marks))
     return tuple(cells)
 
 
@@ -154,14 +154,14 @@ def _speed(decision: RandomDecision, case: RandomCase | None, shape: LaunchShape
     return f", {speed.gigabytes_per_second:.4g} GB/s{doubt}{rows}"
 
 
-def _why_not(decision: RandomDecision) -> Callable[[LaunchShape], str]:
+def _reason_of_no_score(decision: RandomDecision) -> Callable[[LaunchShape], str]:
     reasons = {shape: str(why) for shape, why in decision.ineligible}
     measured = set(decision.matrix.shapes)
     slower = {shape: "slower than the default somewhere" for shape in measured if decision.matrix.slower_cases(shape)}
     return lambda shape: reasons.get(shape) or (slower.get(shape, "no score") if shape in measured else "not measured")
 
 
-def _not_there(decision: RandomDecision, case: RandomCase) -> Callable[[LaunchShape], str]:
+def _reason_of_no_speed(decision: RandomDecision, case: RandomCase) -> Callable[[LaunchShape], str]:
     failed = decision.matrix.failed
     return lambda shape: "failed" if (case, shape) in failed else "not measured"
 
@@ -188,27 +188,30 @@ def _number(ratio: float) -> str:
 
 
 def _render(
-    decision: RandomDecision, scale: ColourScale, grid: Grid, drawn: Sequence[tuple[str, str, tuple[HeatmapCell, ...]]]
+    decision: RandomDecision,
+    scale: ColourScale,
+    grid: Grid,
+    facets_drawn: Sequence[tuple[str, str, tuple[HeatmapCell, ...]]],
 ) -> str:
     heading = f"{decision.generator} on {decision.architecture}"
     default, chosen = decision.matrix.default, decision.chosen
     summary = f"speed relative to the default shape {default}; {decision.objective} chose {chosen}"
-    has_gaps = any(not cell.text for _, _, cells in drawn for cell in cells)
+    has_gaps = any(not cell.text for _, _, cells in facets_drawn for cell in cells)
     legend = Legend(default, chosen, bool(decision.overrides), has_gaps)
-    inner = max(grid.size[0], *(max(width(title, NORMAL, bold=True), width(below)) for title, below, _ in drawn))
+    inner = max(grid.size[0], *(max(width(title, NORMAL, bold=True), width(below)) for title, below, _ in facets_drawn))
     pitch = grid.margin + inner + GAP
-    columns = max(1, min(len(drawn), int((PAGE + GAP) // pitch)))
-    columns = math.ceil(len(drawn) / math.ceil(len(drawn) / columns))
+    columns = max(1, min(len(facets_drawn), int((PAGE + GAP) // pitch)))
+    columns = math.ceil(len(facets_drawn) / math.ceil(len(facets_drawn) / columns))
     top = MARGIN + LARGE + NORMAL + 2 * PADDING + legend.height + GAP
     title_height, axis_height = NORMAL + SMALL + 2 * PADDING, 2 * (SMALL + PADDING / 2) + PADDING
     row_pitch = title_height + grid.size[1] + axis_height + GAP / 2
     left = MARGIN + SMALL + PADDING
     facets = []
-    for index, (title, subtitle, cells) in enumerate(drawn):
+    for index, (title, subtitle, cells) in enumerate(facets_drawn):
         row, column = divmod(index, columns)
         x, y = left + grid.margin + column * pitch, top + row * row_pitch + title_height
         facets.append(HeatmapPanel(x, y, title, subtitle, cells))
-    rows = math.ceil(len(drawn) / columns)
+    rows = math.ceil(len(facets_drawn) / columns)
     texts = (width(heading, LARGE, bold=True), width(summary, NORMAL), legend.width)
     return template("random_heatmap.svg.jinja").render(
         width=math.ceil(max(left + columns * pitch - GAP, MARGIN + max(texts)) + MARGIN),
