@@ -251,8 +251,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     target, draw, console = choose(options.device), Draw(options.seed), Console()
-    able = [kernel for kernel in families("GEMM") if kernel.language in APIS[target.api].languages]
-    kernels = [kernel for kernel in able if not options.family or kernel.name in options.family]
+    runnable = [kernel for kernel in families("GEMM") if kernel.language in APIS[target.api].languages]
+    kernels = [kernel for kernel in runnable if not options.family or kernel.name in options.family]
     products_left: Iterator[Product]
     if options.stream_k:
         # A product has several launches, so these products are enough unless almost all are rejected.

@@ -1,12 +1,12 @@
-"""Does the guided search find what measuring a whole list of portBLAS's finds, in a tenth of the measurements?
+"""Does the guided search find the best kernel of a portBLAS list with a tenth of the measurements?
 
     python benchmarks/portblas_guided.py benchmarks/recorded/SWEEP.csv                # replay a recorded sweep
     python benchmarks/portblas_guided.py SWEEP.csv --record out/portblas --type NAME  # make it from a run's folder
 
-A sweep is a CSV with a row a configuration: its parameters (as JSON), the median time in seconds with the ends of its
-95 % interval, and the number of samples; beside it is a JSON with where it was made. It is what `tunesmith portblas
-tune` measured without `--guided`. The replay tells the search those times instead of measuring, once for each seed, and
-random search as well, with as many measurements; a search's result is the fastest configuration that it was told.
+A sweep is a CSV with a row for each configuration: its parameters (as JSON), the median time in seconds with the ends
+of its 95 % interval, and the number of samples. A JSON beside it says where it was made. A sweep has the measurements
+of `tunesmith portblas tune` without `--guided`. The replay gives these times to the search, once for each seed, and to
+random search with the same number of measurements. A search's result is the fastest configuration that it asked for.
 """
 
 from __future__ import annotations
