@@ -57,7 +57,7 @@ def main() -> None:
 def random_problems(count: int, random: np.random.Generator) -> list[Problem]:
     sizes = 2 ** random.uniform(0, np.log2(LARGEST), (count, 3))
     types: list[ProblemType] = [TYPES[index % len(TYPES)] for index in range(count)]
-    return [Problem(kind, tuple(map(int, row))) for kind, row in zip(types, sizes, strict=True)]
+    return [Problem(problem_type, tuple(map(int, row))) for problem_type, row in zip(types, sizes, strict=True)]
 
 
 def timed(

@@ -42,7 +42,7 @@ COUNTS = {
         for mode in RuleSet
     },
 }
-"""All and valid combinations of each element, by array."""
+"""Counts of all and of valid combinations for each element, by array."""
 
 
 @needs_data
@@ -166,7 +166,7 @@ def reasons(config: Config) -> Counter[str]:
 def test_what_is_not_valid_is_named(
     array: str, change: dict[str, Any], ours: str | None, compat: str | None, tmp_path: Path
 ) -> None:
-    """Without the change all are valid."""
+    """Without the changed value all combinations are valid."""
     usual = {"local": LOCAL, "non_local": NON_LOCAL, "non_local_interleaved": INTERLEAVED}[array]
     for mode, reason in ((RuleSet.OURS, ours), (RuleSet.COMPAT, compat)):
         assert of(tmp_path, mode, **{array: [usual]}).combinations
