@@ -14,9 +14,9 @@ from tunesmith.models.intensity.judge import (
     TimeMatrix,
     best_of_first,
     clustered_interval,
-    picked,
     scored,
     scored_by,
+    scored_column,
 )
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, Solution, Value
@@ -52,18 +52,18 @@ def test_efficiency_is_the_best_time_over_that_of_the_choice() -> None:
 
 def test_what_nobody_measured_is_scored_by_its_neighbour_of_the_same_kernel() -> None:
     """48 is 0.42 doublings from 64 and 1.58 from 16, in both directions of the tile."""
-    pick = picked(solution(48), MATRIX, 0)
+    pick = scored_column(solution(48), MATRIX, 0)
     assert pick is not None
     assert (pick.column, pick.is_measured) == (1, False)
     assert distance(solution(48), MEDIUM) == pytest.approx(2 * math.log2(64 / 48))
-    assert picked(solution(48), MATRIX, 0, by_neighbour=False) is None
+    assert scored_column(solution(48), MATRIX, 0, by_neighbour=False) is None
     found = score(solution(48), SMALL, SMALL, SMALL)
     assert found.unmeasured == 0.25
     assert found.efficiencies[0] == 0.5
 
 
 def test_a_choice_that_did_not_run_there_is_scored_by_what_ran() -> None:
-    pick = picked(LARGE, MATRIX, 0)
+    pick = scored_column(LARGE, MATRIX, 0)
     assert pick is not None
     assert (pick.column, pick.is_measured) == (1, False)
 
@@ -71,8 +71,8 @@ def test_a_choice_that_did_not_run_there_is_scored_by_what_ran() -> None:
 def test_a_choice_that_is_known_to_have_failed_has_no_score() -> None:
     """LARGE did not run on the first problem: with the failure known, no neighbour stands in for it."""
     matrix = replace(MATRIX, failed=np.isnan(MATRIX.seconds))
-    assert picked(LARGE, matrix, 0) is None
-    assert picked(solution(200), matrix, 0) is not None, "its neighbour did not fail"
+    assert scored_column(LARGE, matrix, 0) is None
+    assert scored_column(solution(200), matrix, 0) is not None, "its neighbour did not fail"
     found = scored(matrix, (LARGE, SMALL, LARGE, LARGE))
     assert (found.rows, found.unanswered, found.unmeasured) == ((1, 2, 3), 1, 0.0)
     ranked = [(LARGE, SMALL), (SMALL,), (LARGE,), (LARGE,)]
@@ -80,7 +80,7 @@ def test_a_choice_that_is_known_to_have_failed_has_no_score() -> None:
 
 
 def test_another_kernel_is_no_neighbour() -> None:
-    assert picked(solution(64, "RegisterGemm"), MATRIX, 0) is None
+    assert scored_column(solution(64, "RegisterGemm"), MATRIX, 0) is None
     assert score(solution(64, "RegisterGemm"), SMALL, None, LARGE).unanswered == 2
     with pytest.raises(ValueError, match="no choice ran"):
         score(None, None, None, None)
@@ -111,7 +111,7 @@ def test_of_neighbours_as_near_the_middle_time_counts() -> None:
     """Half and twice the tile are as far away, and so is another store of the same half."""
     alike = (solution(32), solution(128), solution(64, Store="TMA", Load="x"))
     matrix = TimeMatrix(MATRIX.problems[:1], ("toy",), alike, np.array([[1.0, 9.0, 3.0]]))
-    pick = picked(solution(64), matrix, 0)
+    pick = scored_column(solution(64), matrix, 0)
     assert pick is not None
     assert (pick.column, pick.is_measured, pick.has_tile) == (2, False, True)
 

@@ -4,10 +4,9 @@ Both numbers are decided at run time, in this order:
 
 1. `library/launch/_stream_k.py` (a launch) and `open.py` (a measurement) find that a solution leaves its grid open.
 2. `launch.py`: `Deciding.solutions` returns the solution with the decided parameters.
-3. `predict.py`: `Model.decide` makes the decision. An override from the environment (`override.py`) comes first.
-Without
-   an override, the calibrated model decides (`costs.py`: `Scan.best`); without a calibration, the portable ratios
-   (`portable.py`: `choice`).
+3. `predict.py`: `Model.decide` makes the decision. An override from the environment (`override.py`) comes first,
+   then the calibrated model (`costs.py`: `Scan.best`), and without a calibration the portable ratios (`portable.py`:
+   `choice`).
 
 | modules | what they hold |
 |---|---|
