@@ -220,8 +220,8 @@ def test_the_packaged_heuristic_of_the_target_and_type_decides() -> None:
         assert isinstance(fallback, PolicyChoice)
         assert isinstance(latency, PolicyChoice)
         assert fallback.configuration == latency.configuration
-        assert fallback.reason.startswith(f"no heuristic is packaged for {message}, so the latency model decides;
-        least")
+        start = f"no heuristic is packaged for {message}, so the latency model decides; least"
+        assert fallback.reason.startswith(start)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)

@@ -47,8 +47,7 @@ def test_efficiency_is_the_best_time_over_that_of_the_choice() -> None:
     assert result.efficiencies.tolist() == [0.5, 1.0, 0.5, 0.125]
     assert result.geomean == pytest.approx(2 ** (-5 / 4))
     assert (result.worst, result.good, result.unmeasured, result.unanswered) == (0.125, 0.25, 0.0, 0)
-    assert result.percentile_10 == pytest.approx(0.125 + 0.3 * (0.5 - 0.125)), "between the first and the second of
-    four"
+    assert result.percentile_10 == pytest.approx(0.125 + 0.3 * (0.5 - 0.125)), "between the first and second"
 
 
 def test_an_unmeasured_choice_is_scored_by_its_neighbour_of_the_same_kernel() -> None:

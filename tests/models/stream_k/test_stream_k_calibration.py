@@ -70,8 +70,9 @@ def test_an_adjustment_counts_and_stays_over_refits(written):
     (read_again,) = read(path)
     assert read_again.adjusted == {"peer": pytest.approx(5e-6)}
     assert read_again.costs[list(COSTS).index("peer")].fitted == pytest.approx(original.costs[6].fitted, rel=1e-5)
-    fresh = StreamKCalibration.of(original.subject, original.origin, runs_on(ROOM, noise=0.05),
-    np.random.default_rng(1)) (kept,) = merged([read_again], [fresh])
+    runs = runs_on(ROOM, noise=0.05)
+    fresh = StreamKCalibration.of(original.subject, original.origin, runs, np.random.default_rng(1))
+    (kept,) = merged([read_again], [fresh])
     assert kept.adjusted == {"peer": pytest.approx(5e-6)}
     assert kept.costs[6].fitted == fresh.costs[6].fitted
     path.write_text(dump([kept]))
@@ -94,7 +95,7 @@ def test_an_adjustment_changes_decisions_and_has_no_doubt(written):
 def test_a_newer_calibration_replaces_only_that_of_its_subject():
     older, other = calibration(ROOM), calibration(Room(64))
     newer = replace(older, scatter=0.5)
-    assert [calibration_left.scatter for calibration_left in merged([older, other], [newer])] == [0.5, other.scatter]
+    assert [kept.scatter for kept in merged([older, other], [newer])] == [0.5, other.scatter]
     another_tile = replace(older, subject=replace(older.subject, tile=MacroTile(64, 64, 64)))
     assert len(merged([older], [another_tile])) == 2
 
