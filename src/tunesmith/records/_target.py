@@ -10,8 +10,7 @@ class Target:
     """A device's identity and limits. There is no handle in it, so it can be pickled and stored.
 
     `api` is the device's API ("OpenCL", "CUDA", "fake"), `kind` is "CPU" or "GPU", `architecture` is the compiler's
-    name
-    for it ("sm_90", "gfx90a", "x86-64"). `selector` finds the device again (`devices.open_device`).
+    name for it ("sm_90", "gfx90a", "x86-64"). `selector` finds the device again (`devices.open_device`).
     """
 
     api: str

@@ -27,8 +27,7 @@ class Growing(Strategy):
     on the edge.
 
     `beyond` gets the candidates and all times. It returns the candidates extended beyond their edge, or equal
-    candidates
-    if there is nothing beyond.
+    candidates if there is nothing beyond.
     """
 
     def __init__(self, beyond: Callable[[Candidates, Told], Candidates], growths: int = 3) -> None:
@@ -50,8 +49,7 @@ class Growing(Strategy):
 
 class _Stages(Search):
     """First the batches of `first`, then those of `second`. `second` gets the mapping of all times, which keeps
-    growing:
-    if `second` is a generator, it finds the times of its own batches there."""
+    growing: if `second` is a generator, it finds the times of its own batches there."""
 
     def __init__(self, first: Search, second: Callable[[Told], Iterable[CandidateBatch]]) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Expressions over parameter names, as a user writes them in a file; evaluated by a whitelist, never by `eval`.
 
-Allowed are numbers, words, truth values and lists of them; `+ - * / // % **`, comparisons (also chained), `in`,
-`and or not`, `a if condition else b`, `WorkGroup[0]`, and the functions in `FUNCTIONS`. The length of the text, the
-number of its parts and every intermediate number are bounded, so that no expression can take long or fill the memory.
+Allowed are numbers, words, truth values and lists of them; `+ - * / // % **`, comparisons (also chained), `in`, `and or
+not`, `a if condition else b`, `WorkGroup[0]`, and the functions in `FUNCTIONS`. The length of the text, the number of
+its parts and every intermediate number are bounded, so that no expression can take long or fill the memory.
 """
 
 from __future__ import annotations

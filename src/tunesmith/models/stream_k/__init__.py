@@ -1,4 +1,4 @@
-"""How a stream-K kernel is launched for each product: on how many work-groups, and how many tiles are split.
+"""How a stream-K kernel is launched for each product: on how many work-groups, and how many tiles run stream-K.
 
 Both numbers are decided at run time, in this order:
 

@@ -15,8 +15,8 @@ from .runs import StreamKRun
 RESAMPLES = 200
 ROUNDS = 10
 HUBER = 1.345
-"""Residuals beyond so many standard deviations count linearly, not squared: 95 % efficient for normal errors.
-Source: P. J. Huber, Robust Statistics."""
+"""Residuals beyond so many standard deviations count linearly, not squared: 95 % efficient for normal errors. Source:
+P. J. Huber, Robust Statistics."""
 NORMAL = 1.4826
 """The standard deviation of normal errors, as a multiple of their median absolute deviation."""
 LEAST_SCATTER = 0.002

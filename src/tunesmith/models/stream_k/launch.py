@@ -59,8 +59,8 @@ class Deciding:
     def of(
         target: Target, folders: Iterable[Path], environment: Mapping[str, str], warn: Callable[[str], None]
     ) -> Deciding:
-        """With the overrides of the environment, the calibrations in these folders, and those in the file that
-        the environment names. The latter take priority.
+        """With the overrides of the environment, the calibrations in these folders, and those in the file that the
+        environment names. The latter take priority.
 
         `warn` gets a sentence for each file of the folders that another version wrote (that file is skipped), and later
         for each kernel without a calibration of its own. Raises UserError for invalid files and variables.

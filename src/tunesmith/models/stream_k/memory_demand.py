@@ -2,8 +2,8 @@
 
 In each iteration a work-group needs a piece of A and a piece of B. Tiles in one row share their pieces of A, tiles in
 one column their pieces of B. If work-groups go through adjacent tiles at the same position of K, one of them fetches a
-piece and the others find it in the cache. If shares begin anywhere, every work-group is at its own position of K, and
-a piece of A is requested again when another share of its row reaches that position. Meanwhile the operands of the tiles
+piece and the others find it in the cache. If shares begin anywhere, every work-group is at its own position of K, and a
+piece of A is requested again when another share of its row reaches that position. Meanwhile the operands of the tiles
 in between are fetched: for a piece of A those of a column of tiles, for a piece of B those of a row. If the cache
 cannot hold that much, every work-group fetches from memory.
 

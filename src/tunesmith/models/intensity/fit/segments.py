@@ -57,8 +57,7 @@ def segmentations(
     `values` has the metric of each product. Every segmentation has the cut points `pins`. With `most_boundaries`, only
     so many quantiles of the products are considered as cut points; otherwise every gap between two values is
     considered. A bucket has at least `least_products` products. Raises ValueError for a pin without a product on one of
-    its sides, and
-    for two pins without a product between them.
+    its sides, and for two pins without a product between them.
     """
     weights = np.ones(loss.count) if weights is None else weights
     order = np.argsort(values, kind="stable")
