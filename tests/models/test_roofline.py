@@ -48,9 +48,9 @@ RIDGES = {"MI300X": 246.7, "H100 SXM": 295.2, "H200 SXM": 206.1, "A100 SXM 80 GB
     ],
 )
 def test_a_chip_is_found_by_the_name_that_its_driver_gives_it(device: str, chip: str) -> None:
-    found = chip_named(device)
-    assert found is not None
-    assert found.name == chip
+    named = chip_named(device)
+    assert named is not None
+    assert named.name == chip
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_another_model_or_an_ambiguous_name_is_no_chip(device: str) -> None:
 
 
 def test_amds_architectures_stand_for_their_usual_chip_and_the_source_says_so() -> None:
-    found = chip_of("gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-")
-    assert found is not None
-    assert found.name == "MI300X"
-    assert found.source.endswith("MI300X is taken for gfx942")
+    usual = chip_of("gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-")
+    assert usual is not None
+    assert usual.name == "MI300X"
+    assert usual.source.endswith("MI300X is taken for gfx942")
     assert chip_of("NVIDIA something", "sm_90") is None
     assert chip_of("pthread-haswell", "x86-64") is None
     for architecture, name in USUAL.items():

@@ -254,6 +254,6 @@ def test_explain_takes_a_file() -> None:
     assert [line["step"] for line in document["lines"]] == ["bucket", "seed", "tile", "mapping"]
     default = json.loads(CliRunner().invoke(app, [*common, "--json"]).stdout)
     assert default["policy"] == DEFAULT_POLICY
-    both = CliRunner().invoke(app, [*common, "--heuristic", str(path), "--policy", "latency"])
-    assert isinstance(both.exception, UserError)
-    assert str(both.exception) == "--heuristic: --policy latency is named too; give one of the two"
+    result = CliRunner().invoke(app, [*common, "--heuristic", str(path), "--policy", "latency"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == "--heuristic: --policy latency is named too; give one of the two"

@@ -136,9 +136,9 @@ def test_a_held_out_product_has_no_say_in_its_own_decision() -> None:
     values = tuned.values("mnk")
     for count in (1, 3):
         clean, other = (held_out_cuts("mnk", values, SquaredError(y), folds, 3)[count - 1] for y in (responses, spoilt))
-        own = groups == groups[0]
-        expected = np.sqrt(clean.losses[own])
-        assert np.abs(np.sqrt(other.losses[own]) - 100.0).max() <= expected.max() + 1e-6
+        in_group = groups == groups[0]
+        expected = np.sqrt(clean.losses[in_group])
+        assert np.abs(np.sqrt(other.losses[in_group]) - 100.0).max() <= expected.max() + 1e-6
         assert (other.losses[(folds != folds[0])] != clean.losses[folds != folds[0]]).any()
 
 

@@ -59,7 +59,8 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOrigin:
-    """Where and when the runs were measured. `configuration` is the kernel's, without the parameters that runs vary."""
+    """The driver, compiler, problem type and tunesmith version of the runs, and their date. `configuration` is the
+    kernel's, without the parameters that runs vary."""
 
     driver: str
     compiler: str

@@ -147,8 +147,8 @@ def _calibration(node: Node) -> StreamKCalibration:
     kernel, data_type, compiler, problem_type = (
         fields[key].word(key) for key in ("kernel", "data-type", "compiler", "problem-type")
     )
-    made = fields["made"].fields("made", ("tunesmith", "date"))
-    version, date = (made[key].word(key) for key in ("tunesmith", "date"))
+    made_by = fields["made"].fields("made", ("tunesmith", "date"))
+    version, date = (made_by[key].word(key) for key in ("tunesmith", "date"))
     parameters = Configuration({key: value.plain(key) for key, value in configuration.items()})
     costs = fields["costs"].fields("costs", tuple(COSTS))
     rows = _items(fields["covariance"], "covariance", len(COSTS))

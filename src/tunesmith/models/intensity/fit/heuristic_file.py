@@ -134,7 +134,7 @@ def _flow(value: object) -> str:
 
 
 def _read_origin(fields: Mapping[str, Node]) -> FitOrigin:
-    made = fields["made"].fields("made", ("tunesmith", "date"))
+    made_by = fields["made"].fields("made", ("tunesmith", "date"))
     facts = fields["fitted-on"].fields(
         "fitted-on", ("sources", "rows", "device", "data-type", "bytes", "products", "groups")
     )
@@ -154,8 +154,8 @@ def _read_origin(fields: Mapping[str, Node]) -> FitOrigin:
         operand_bytes,
         result_bytes,
         fields["method"].word("method"),
-        made["tunesmith"].word("tunesmith"),
-        made["date"].word("date"),
+        made_by["tunesmith"].word("tunesmith"),
+        made_by["date"].word("date"),
     )
 
 

@@ -60,6 +60,6 @@ KNOWN_TARGETS = {target.architecture: target for target in _ALL}
 def known_target(architecture: str) -> Target:
     """The target of an architecture. Raises UserError for an architecture that the table lacks."""
     if architecture not in KNOWN_TARGETS:
-        known = ", ".join(KNOWN_TARGETS)
-        raise UserError("--architecture", f"{architecture!r} is not known here", f"give one of {known}, or a --device")
+        names = ", ".join(KNOWN_TARGETS)
+        raise UserError("--architecture", f"{architecture!r} is not known here", f"give one of {names}, or a --device")
     return KNOWN_TARGETS[architecture]
