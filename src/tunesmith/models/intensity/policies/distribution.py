@@ -57,7 +57,7 @@ def dealt(rows: int, columns: int, seed: TileSeed) -> SeedShares:
 
 
 def _m_first(m_groups: int, m_tiles: int, columns: int, seed: TileSeed) -> SeedShares:
-    """M gets the given sub-groups and tiles; N gets what divides `columns` of the rest of the seed."""
+    """M gets the given sub-groups and tiles. N gets those factors of the rest of the seed that divide `columns`."""
     n_groups = math.gcd(columns, seed.sub_groups // m_groups)
     return SeedShares((m_groups, n_groups), (m_tiles, math.gcd(columns // n_groups, seed.tiles // m_tiles)))
 

@@ -17,7 +17,7 @@ from .chips import ChipFigures, figures_of, published_ridge
 
 @dataclass(frozen=True, slots=True)
 class UnitTile:
-    """The smallest product of a sub-group (one matrix instruction): m x n elements of D, k elements along K."""
+    """The product that a sub-group computes at once: m x n elements of D, k elements along K."""
 
     m: int
     n: int

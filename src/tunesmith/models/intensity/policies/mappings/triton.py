@@ -17,7 +17,7 @@ MOST_WARPS, MOST_SUMS = 8, 128
 """If a work-item would have more sums, more warps share the tile, up to MOST_WARPS."""
 MOST_STAGES = 8
 EXACT_SIDE = 64
-"""The longest side of tiles that are computed by plain multiply-adds: the sums of larger tiles spill to the stack."""
+"""The longest side of tiles that are computed by plain multiply-adds: larger tiles spill to the stack."""
 TMA_CAPABILITY, TMA_BYTES = 90, 16
 SHORTEST_TF32X3 = 8
 """For sums with fewer terms, three products in TF32 are less exact than float32."""
