@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from tunesmith.models.stream_k import cache as _stream_k_cache
 from tunesmith.models.stream_k import costs as _stream_k_costs
 from tunesmith.models.stream_k import file as stream_k_file
+from tunesmith.models.stream_k import memory_demand as _stream_k_memory
 from tunesmith.models.stream_k.calibration import StreamKCalibration
 from tunesmith.models.stream_k.costs import counts
 from tunesmith.models.stream_k.fit import fit
@@ -112,12 +112,12 @@ def using(constants: Constants) -> Iterator[None]:
 
 
 def in_use() -> Constants:
-    cache, costs = _stream_k_cache, _stream_k_costs
+    cache, costs = _stream_k_memory, _stream_k_costs
     return Constants(cache.KEPT, cache.GONE, cache.HIDDEN, costs.IN_STEP, costs.AS_GOOD)
 
 
 def put(constants: Constants) -> None:
-    _stream_k_cache.KEPT, _stream_k_cache.GONE, _stream_k_cache.HIDDEN = constants[:3]
+    _stream_k_memory.KEPT, _stream_k_memory.GONE, _stream_k_memory.HIDDEN = constants[:3]
     _stream_k_costs.IN_STEP, _stream_k_costs.AS_GOOD = constants[3:]
 
 

@@ -49,7 +49,7 @@ def copy(monkeypatch: pytest.MonkeyPatch):
     _registry.installed.cache_clear()
     yield OPERATIONS["Copy"]
     _registry.installed.cache_clear()
-    OPERATIONS._made.pop("Copy")
+    OPERATIONS._loaded.pop("Copy")
 
 
 # --- what it is -----------------------------------------------------------------------------------------------------

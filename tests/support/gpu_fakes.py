@@ -85,7 +85,7 @@ class OnePlan(FakeGemm):
         return Plan((launch,), config.integer("Workspace"), zeroed=config.integer("Zeroed"))
 
 
-KERNELS._made["OnePlan"] = OnePlan()  # known to this process alone, and in no list
+KERNELS._loaded["OnePlan"] = OnePlan()  # known to this process alone, and in no list
 
 
 class HostGpu(CudaDevice):
