@@ -19,7 +19,7 @@ from tunesmith.devices import Device
 from tunesmith.kernels.random.family import KINDS, VALUES
 from tunesmith.kernels.random.programs import HEADERS
 from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, scalars_for, width_of
-from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
+from tunesmith.problems.random.reference import Values, quasi_values_of, values_of
 from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS
 

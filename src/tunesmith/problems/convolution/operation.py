@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from tunesmith.problems.base import Array, Expected, Operation, refuse_other, strided
+from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch, strided
 from tunesmith.problems.fill import repeated
 from tunesmith.problems.gemm.fields import data_type
 from tunesmith.problems.gemm.inputs import factors, storage_order
@@ -64,7 +64,7 @@ class ConvolutionOperation(Operation):
             raise UserError(location(error.key), str(error), error.remedy) from None
 
     def validate(self, problem_type: ProblemType) -> None:
-        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
+        refuse_mismatch(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
         if "DataType" not in fields:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problems.base import Array, Expected, Operation, refuse_other
+from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch
 from tunesmith.problems.keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from .distributions import quasi_values_of, values_of
+from .reference import quasi_values_of, values_of
 from .fields import FIELDS, SCALARS
 from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .poisson import LARGEST_MEAN
@@ -113,7 +113,7 @@ class RandomOperation(Operation):
         return random_type(generator, distribution, value_type, dynamic=ordering == "dynamic")
 
     def validate(self, problem_type: ProblemType) -> None:
-        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
+        refuse_mismatch(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def scalars_of(self, fields: Mapping[str, Value], location: Callable[[str], str]) -> Configuration:
         chosen = _checked(fields, location)
