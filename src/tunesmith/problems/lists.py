@@ -36,7 +36,7 @@ class ListedProblem:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column holds. `read` converts the text of a cell, and gives None for a text that the column cannot hold."""
+    """What a column holds. `read` converts the text of a cell, and gives None for a text that does not fit."""
 
     read: Callable[[str], int | float | bool | str | None]
     takes: str
