@@ -190,7 +190,7 @@ def _roundoff(value_type: str) -> float:
 
 
 def _shaped(distribution: str, value_type: str, normal: Reals, error: Reals, scalars: Configuration) -> Values:
-    """mean + stddev z, or its exponential, for z with an error up to `error`; the bound includes rounding to the type."""
+    """mean + stddev z, or its exponential, for z with errors up to `error`; the bound includes the final rounding."""
     u = _roundoff(value_type)
     as_stored = np.float64 if value_type == "double" else np.float32
     mean, deviation = (float(as_stored(float(scalars[name]))) for name in ("mean", "stddev"))  # type: ignore[arg-type]

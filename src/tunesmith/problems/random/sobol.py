@@ -114,7 +114,7 @@ def most_dimensions() -> int:
 
 
 def _directions(dimensions: Int64, bits: int) -> Uint64:
-    """Unscrambled direction numbers (dimensions, bits), with the most significant bit of a fraction at bit `bits - 1`."""
+    """Unscrambled direction numbers (dimensions, bits); the most significant bit of a fraction is bit `bits - 1`."""
     polynomials, first = (table[dimensions] for table in _joe_kuo())
     degrees = np.frexp(polynomials)[1] - 1
     directions = np.empty((len(dimensions), bits), np.uint64)
