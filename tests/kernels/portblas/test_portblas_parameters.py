@@ -51,7 +51,7 @@ def test_a_parameter_changes_the_program_where_it_says_so_and_nowhere_else(algor
     for one in (before, after):
         assert not list(OPENCL.rejections(one, type_, GPU))
     differs = OPENCL.modules(before, type_) != OPENCL.modules(after, type_)
-    assert differs == (name in ALWAYS | set(TABLE[algorithm].acts))
+    assert differs == (name in ALWAYS | set(TABLE[algorithm].parameters_used))
     identities = {OPENCL.identity(Solution(type_, OPENCL.name, one)) for one in (before, after)}
     assert len(identities) == 1 + differs
 

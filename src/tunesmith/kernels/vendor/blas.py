@@ -8,7 +8,7 @@ import numpy as np
 
 from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
-from tunesmith.kernels.gemm.types import typed
+from tunesmith.kernels.gemm.types import gemm_of_type
 from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
 from tunesmith.records import Configuration, LibraryCall, Module, Plan, Problem, ProblemType, Rejection, Target
@@ -66,7 +66,7 @@ class VendorBlas(Kernel):
         return Space((language(self.language),))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        gemm = typed(problem_type)
+        gemm = gemm_of_type(problem_type)
         offered = EXTENDED if _is_extended(gemm) and target.api == "CUDA" else PLAIN.get((target.api, target.kind))
         if is_interleaved(problem_type):
             yield Rejection("batch layout", "BLAS takes no interleaved batch")
