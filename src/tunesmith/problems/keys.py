@@ -48,13 +48,13 @@ def checked(
     `location(name)` is the `file:line` of a field. Raises UserError for all unknown keys of `where`, and for all values
     that their keys do not take.
     """
-    known, mistakes = {key.name: key for key in keys}, Mistakes()
-    values: dict[str, Any] = {name: key.default for name, key in known.items()}
+    by_name, mistakes = {key.name: key for key in keys}, Mistakes()
+    values: dict[str, Any] = {name: key.default for name, key in by_name.items()}
     for name, value in fields.items():
         with mistakes.caught():
-            if name not in known:
-                raise unknown_key(location(name), name, known, where)
-            values[name] = known[name].check(value, location(name))
+            if name not in by_name:
+                raise unknown_key(location(name), name, by_name, where)
+            values[name] = by_name[name].check(value, location(name))
     mistakes.tell()
     return values
 

@@ -129,7 +129,7 @@ class StreamKSchedule:
         return range(self.group_at(first), self.group_at(first + self.iterations - 1) + 1)
 
     def part(self, number: int) -> tuple[int, int]:
-        """The first iteration of part `number` of a tile that is cut into `splits`, and the iteration after the part."""
+        """The first iteration of part `number` of a tile that is cut into `splits`, and the one after its last."""
         each, longer = divmod(self.iterations, self.splits)
         begin = number * each + min(number, longer)
         return begin, begin + each + (number < longer)

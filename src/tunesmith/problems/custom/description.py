@@ -115,15 +115,15 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
     fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
     sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
     parameters = _parameters(fields.get("Parameters"))
-    known_to_launch = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
-    _refuse_twice(fields["Sizes"], known_to_launch)
+    launch_names = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
+    _refuse_twice(fields["Sizes"], launch_names)
     if not sizes:
         raise fields["Sizes"].wrong("Sizes is empty", "name at least one size")
     grid = fields["Grid"].mapping("Grid")
     unit = next(iter(grid), "")
     if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
         raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
-    arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
+    arguments = _arguments(fields["Arguments"], sizes, launch_names)
     file, reference = _reference(fields["Reference"])
     description = Description(
         path=path,
@@ -136,12 +136,12 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
         entry=_new_name(fields["Entry"], "Entry"),
         sizes=sizes,
         parameters=parameters,
-        constraints=_constraints(fields.get("Constraints"), known_to_launch),
+        constraints=_constraints(fields.get("Constraints"), launch_names),
         arguments=arguments,
-        work_group=_extents(fields["WorkGroup"], "WorkGroup", known_to_launch),
-        grid=_extents(grid[unit], f"Grid.{unit}", known_to_launch),
+        work_group=_extents(fields["WorkGroup"], "WorkGroup", launch_names),
+        grid=_extents(grid[unit], f"Grid.{unit}", launch_names),
         in_items=unit == "WorkItems",
-        local_memory=_expression(fields["LocalMemory"], known_to_launch) if "LocalMemory" in fields else None,
+        local_memory=_expression(fields["LocalMemory"], launch_names) if "LocalMemory" in fields else None,
         tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
         flops=_amount(fields["Flops"], sizes),
         bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
@@ -228,7 +228,7 @@ def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, 
 
 
 def _arguments(
-    entry: Node, sizes: tuple[str, ...], known: tuple[str, ...]
+    entry: Node, sizes: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]:
     arguments: list[ArrayArgument | ValueArgument | LocalMemoryArgument] = []
     for item in entry.sequence("Arguments"):
@@ -238,11 +238,11 @@ def _arguments(
         elif "LocalBytes" in pairs:
             fields = item.fields("an argument in local memory", ("Name", "LocalBytes"))
             arguments.append(
-                LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], known))
+                LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], names))
             )
         else:
             fields = item.fields("an argument", ("Name", "DataType", "Value"))
-            value = _expression(fields["Value"], known)
+            value = _expression(fields["Value"], names)
             arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
     _refuse_twice(entry, [argument.name for argument in arguments])
     return tuple(arguments)
@@ -313,8 +313,8 @@ def _identifier(name: str, location: str, what: str) -> str:
 
 
 def _refuse_twice(entry: Node, names: Iterable[str]) -> None:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier:
             raise entry.wrong(f"{name} names two things", "give each a name of its own")
-        seen.add(name)
+        earlier.add(name)

@@ -199,17 +199,17 @@ def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array
 def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dict[str, Value]:
     """Every field that defines the type, in its canonical form. Raises UserError for all fields and values that are not
     supported."""
-    known, mistakes, values = {key.name: key for key in FIELDS}, Mistakes(), dict[str, Value]()
+    by_name, mistakes, values = {key.name: key for key in FIELDS}, Mistakes(), dict[str, Value]()
     for name, value in fields.items():
         with mistakes.caught():
             if name in UNSUPPORTED and not _is_default(name, value, fields, location):
                 raise UserError(location(name), f"{name}: {shown(value)} is not supported", UNSUPPORTED[name].doc)
-            if name not in known and name not in UNSUPPORTED:
-                raise unknown_key(location(name), name, known, "the ProblemType of a GEMM")
+            if name not in by_name and name not in UNSUPPORTED:
+                raise unknown_key(location(name), name, by_name, "the ProblemType of a GEMM")
             if name in DATA_TYPE_FIELDS:
                 values[name] = data_type(name, value, location(name))
-            elif name in known:
-                values[name] = known[name].check(value, location(name))
+            elif name in by_name:
+                values[name] = by_name[name].check(value, location(name))
     operands = DATA_TYPES[str(values.get("DataType", "s"))]
     if "ComputeDataType" in values and not ("DataType" in fields and "DataType" not in values):
         sums = DATA_TYPES[str(values["ComputeDataType"])].dtype
