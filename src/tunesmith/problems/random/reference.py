@@ -121,13 +121,13 @@ def _unit_half(words: NDArray[np.unsignedinteger[Any]]) -> Reals:
 
 
 def _unit_float(words: Words) -> Reals:
-    """With one rounding of the word and one of the sum, as on the device."""
+    """Floats in (0, 1]; the word and the sum are rounded once each, as on the device."""
     scale = np.float32(2.0**-32)
     return (words.astype(np.float32) * scale + scale).astype(np.float64)
 
 
 def _unit_double(words: Words) -> Reals:
-    """Of 32 bits from one word, or of 53 bits from two words."""
+    """Doubles in (0, 1]: of 32 bits from one word, or of 53 bits from two words."""
     if words.shape[1] == 1:
         return np.asarray((words[:, 0] + 1.0) * 2.0**-32)
     return _unit_of_64(_joined(words))

@@ -109,7 +109,7 @@ class TileLoads:
 
     @staticmethod
     def of(operand: str, config: Configuration, problem_type: ProblemType) -> TileLoads:
-        """For `operand` "A" or "B"."""
+        """The loads of `operand`, which is "A" or "B"."""
         schedule = OpenCLSchedule.of(config)
         extent = schedule.macro_tile["AB".index(operand)]
         along_tile = problem_type.fields.flag(f"Transpose{operand}") == (operand == "B")
