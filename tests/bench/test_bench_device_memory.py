@@ -16,7 +16,7 @@ from cuda_runner import H200, toolchain
 from hosted_device import hosted_verifier, judged
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.cases import Cases
-from tunesmith.bench.verification.checks import ENTRIES, falling_steps, module
+from tunesmith.bench.verification.device_programs import ENTRIES, falling_steps, module
 from tunesmith.bench.verification.device_memory import fits
 from tunesmith.bench.verification.poison import itemsize
 from tunesmith.bench.verification.regions import padding_mask

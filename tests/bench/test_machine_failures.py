@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bench_jobs import GPU, QUICK, batch, job
-from tunesmith.bench import Bench, machine
-from tunesmith.bench.faults import VARIABLE
+from tunesmith.bench import Bench, machine_failures
+from tunesmith.bench.injected_faults import VARIABLE
 from tunesmith.records import Measurement, Outcome, UserError
 from tunesmith.session import Reuse, tune
 from tunesmith.store import RunState, Store
@@ -69,7 +69,7 @@ def changed(folder: Path, **columns: str) -> int:
     ],
 )
 def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
-    assert reason in machine.blame(Measurement(Outcome(outcome), reason, detail))
+    assert reason in machine_failures.blame(Measurement(Outcome(outcome), reason, detail))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
     ],
 )
 def test_the_candidate_is_blamed(outcome: str, reason: str, detail: str) -> None:
-    assert machine.blame(Measurement(Outcome(outcome), reason, detail)) == ""
+    assert machine_failures.blame(Measurement(Outcome(outcome), reason, detail)) == ""
 
 
 @pytest.mark.parametrize(("point", "role"), [("compiling", "compiler"), ("timing", "worker")])
@@ -147,10 +147,10 @@ def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypat
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no posix_fallocate on this system")
 def test_a_folder_that_takes_no_file_is_found(tmp_path: Path) -> None:
-    machine.look_for_room([tmp_path, tmp_path / "not" / "made"])
+    machine_failures.look_for_room([tmp_path, tmp_path / "not" / "made"])
     code = (
-        "import resource, sys; from pathlib import Path; from tunesmith.bench import machine\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); machine.look_for_room([Path(sys.argv[1])])"
+        "import resource, sys; from pathlib import Path; from tunesmith.bench import machine_failures\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); machine_failures.look_for_room([Path(sys.argv[1])])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert "compilers cannot write there (File too large)" in done.stderr
@@ -168,23 +168,23 @@ def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, mo
     monkeypatch.setattr(sys, "path", [str(hook.parent), *sys.path])
     with Bench(GPU, QUICK, tmp_path / "cache") as bench:
         ((_, made),) = bench.run(batch([job()]))
-    assert (made.outcome, made.reason) == (Outcome.COMPILE_ERROR, machine.MACHINE_FAILED)
+    assert (made.outcome, made.reason) == (Outcome.COMPILE_ERROR, machine_failures.MACHINE_FAILED)
     assert "ptxas" in made.detail
 
 
 def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         try:
-            assert not machine.kept_waiting(process.pid, {}, 1.0)
+            assert not machine_failures.kept_waiting(process.pid, {}, 1.0)
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-            assert machine.kept_waiting(process.pid, {}, 1.0)
+            assert machine_failures.kept_waiting(process.pid, {}, 1.0)
             process.send_signal(signal.SIGCONT)
             os.waitid(os.P_PID, process.pid, os.WCONTINUED)
             before = {"1": 5.0, "2": 0.0}
-            monkeypatch.setattr(machine, "waits", lambda _: {"1": 5.7, "2": 0.8})
-            assert machine.kept_waiting(process.pid, before, 1.0)
-            assert not machine.kept_waiting(process.pid, before, 1.2)
+            monkeypatch.setattr(machine_failures, "waits", lambda _: {"1": 5.7, "2": 0.8})
+            assert machine_failures.kept_waiting(process.pid, before, 1.0)
+            assert not machine_failures.kept_waiting(process.pid, before, 1.2)
         finally:
             process.kill()
 
@@ -197,7 +197,7 @@ def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(
     with Bench(GPU, QUICK, tmp_path) as bench:
         ((_, made),) = bench.run(batch([job()]))
     assert made.outcome is Outcome.TIMEOUT
-    assert machine.blame(made)
+    assert machine_failures.blame(made)
 
 
 def test_what_failed_is_measured_again_on_request(tmp_path: Path) -> None:

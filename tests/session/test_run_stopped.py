@@ -18,7 +18,7 @@ import pytest
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, FakeTask, fake
 from portblas_fakes import tune as tune_like_portblas
-from tunesmith.bench import Policy, faults
+from tunesmith.bench import Policy, injected_faults
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic
 from tunesmith.logic.random.table import read_table
@@ -162,7 +162,7 @@ class Stop:
             monkeypatch.setattr(module, "reached", self.reached)
 
     def reached(self, point: str) -> None:
-        faults.reached(point)
+        injected_faults.reached(point)
         self.passages[point] += 1
         if (point, self.passages[point]) == (self.point, PASSAGE[self.point]):
             self.ahead = 1e9
@@ -175,7 +175,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str
     command = COMMANDS[name]
     if how == "kill":
         program = f"from test_run_stopped import *; COMMANDS[{name!r}].run(Path({str(folder)!r}), None)"
-        variables = {faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
+        variables = {injected_faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
         folders = [Path(__file__).parent, Path(__file__).parents[1] / "support", os.environ.get("PYTHONPATH")]
         path = os.pathsep.join(map(str, filter(None, folders)))
         done = subprocess.run([sys.executable, "-c", program], env=environment(**variables, PYTHONPATH=path))

@@ -14,7 +14,7 @@ from tunesmith.records import Binary, Cost, Measurement, Outcome, Rejection, Tar
 from .details import JobDetails
 from .events import Event
 from .job import Job
-from .machine import look_for_room
+from .machine_failures import look_for_room
 from .processes.compilers import Compilers, facts
 from .processes.messages import Candidate, Done, InterleaveRequest, MeasureRequest
 from .processes.workers import Death, Worker, Workers

@@ -18,9 +18,9 @@ from tunesmith.devices import Buffer, Device, LaunchError, Prepared
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
-from .faults import reached
+from .injected_faults import reached
 from .job import Policy, launch_outcome
-from .machine import MACHINE_FAILED
+from .machine_failures import MACHINE_FAILED
 from .operand_sets import OperandSets, OperandSetsCache
 from .processes.messages import At, Candidate, Done, InterleaveRequest, MeasureRequest
 from .timing import Take, Timed, interleave, time_plan

@@ -16,7 +16,7 @@ from .bench_tools import BenchTools, ReadyJob
 from .details import JobDetails
 from .events import Dispatched, JobMeasured
 from .job import Batch, Job
-from .machine import WAITED
+from .machine_failures import WAITED
 from .processes.messages import Done, MeasureRequest
 from .processes.workers import TIMEOUT, Death, Worker, wait_until
 from .timing import race_above

@@ -15,7 +15,7 @@ from tunesmith.toolchains import BinaryCache
 from ..details import JobDetails
 from ..events import Event, ModuleCompiled
 from ..job import Policy, launch_outcome
-from ..machine import COMPILER_KILLED, COMPILER_WAITED, killed
+from ..machine_failures import COMPILER_KILLED, COMPILER_WAITED, killed
 from .messages import Built, CompilerReady, Probe, Running, Start
 from .process import UNWATCHED_SECONDS, Child, Spawner
 from .workers import TIMEOUT

@@ -19,7 +19,7 @@ from typing import Any
 
 from tunesmith.records import UserError
 
-from ..machine import kept_waiting, waits
+from ..machine_failures import kept_waiting, waits
 
 _PR_SET_PDEATHSIG = 1
 _LAST_WORDS = 2000
@@ -94,7 +94,7 @@ class Child:
         self._waits = waits(self.pid)
 
     def kept_waiting(self, seconds: float) -> bool:
-        """Whether others are to blame that it gave no answer for so many seconds; see `machine.kept_waiting`."""
+        """Whether others are to blame that it gave no answer for so many seconds; see `machine_failures.kept_waiting`."""
         return kept_waiting(self.pid, self._waits, seconds)
 
     def receive(self) -> object | None:

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from tunesmith.devices import Device, LaunchError, open_device
 from tunesmith.records import UserError
 
-from .. import faults
+from .. import injected_faults
 from ..device_runner import DeviceRunner
 from .messages import Done, InterleaveRequest, MeasureRequest, Start
 from .process import connect_to_parent, requests
@@ -16,7 +16,7 @@ from .process import connect_to_parent, requests
 
 def main(arguments: list[str]) -> None:
     connection = connect_to_parent(arguments)
-    faults.play("worker")
+    injected_faults.play("worker")
     start = connection.recv()
     device = _opened(start, connection)
     if device is not None:
@@ -37,7 +37,7 @@ def _opened(start: Start, connection: Connection) -> Device | None:
 def _serve(stand: DeviceRunner, connection: Connection) -> None:
     for request in requests(connection):
         done = _answer(stand, request)
-        faults.reached("reporting")
+        injected_faults.reached("reporting")
         connection.send(done)
         if isinstance(done, Done) and done.poisoned is not None:
             return

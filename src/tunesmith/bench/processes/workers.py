@@ -12,7 +12,7 @@ from tunesmith.records import Outcome, Target, UserError
 
 from ..events import Event, WorkerLost
 from ..job import Policy
-from ..machine import WAITED
+from ..machine_failures import WAITED
 from .messages import At, Done, InterleaveRequest, MeasureRequest, Start
 from .process import UNWATCHED_SECONDS, Child, Spawner
 

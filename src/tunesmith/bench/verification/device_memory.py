@@ -20,11 +20,11 @@ from tunesmith.devices import Buffer, Device, Prepared, Program
 from tunesmith.records import Launch, Operand, Plan, Step, Zero
 
 from .case import VerificationCase
-from .checks import FLAGS, SUMS, Checks, bound, places, readable, value
+from .device_programs import FLAGS, SUMS, Checks, bound, places, readable, value
 from .host_memory import HostMemory
 from .poison import Bytes, itemsize, output_pattern
 from .regions import WORD, Region, storage_region
-from .traces import Traces, Wrong, indices
+from .run_inspection import Traces, Wrong, indices
 
 _FLAGS_EACH = 4
 """Of an output: surroundings changed, an element not written, one between rows written, a value beyond its bound."""

@@ -11,7 +11,7 @@ from tunesmith.records import Operand, Plan
 from .case import VerificationCase
 from .poison import Bytes, filled
 from .regions import WORKSPACE, Region, storage_region, workspace_region
-from .traces import Left, Seen, Traces, Wrong, not_zeroed, touched
+from .run_inspection import Left, Seen, Traces, Wrong, not_zeroed, touched
 
 
 class HostMemory:

@@ -11,11 +11,11 @@ from tunesmith.devices import Buffer, Device, Program
 from tunesmith.records import Plan
 
 from .case import VerificationCase
-from .checks import Checks
+from .device_programs import Checks
 from .device_memory import DeviceMemory, fits, needed_bytes
 from .host_memory import HostMemory
 from .poison import POISONS
-from .traces import Traces, Wrong, never_written, relative_error
+from .run_inspection import Traces, Wrong, never_written, relative_error
 
 _LARGEST_SHARE = 0.25
 """Of the device's memory, for all cases that are kept there."""
