@@ -70,5 +70,5 @@ def test_what_nobody_asked_for_is_forgotten_when_others_are_begun(makers):
     cases.ahead([problem(16)])
     cases.ahead([problem(24)])
     cases.get(problem(24))
-    assert cases._coming == {}
+    assert cases._pending == {}
     assert cases.kept(problem(16)) is None

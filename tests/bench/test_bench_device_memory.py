@@ -16,8 +16,8 @@ from cuda_runner import H200, toolchain
 from hosted_device import hosted_verifier, judged
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.cases import Cases
-from tunesmith.bench.verification.device_programs import ENTRIES, falling_steps, module
-from tunesmith.bench.verification.device_memory import fits
+from tunesmith.bench.verification.device_memory import supports
+from tunesmith.bench.verification.device_programs import ENTRIES, module, nested_strides
 from tunesmith.bench.verification.poison import itemsize
 from tunesmith.bench.verification.regions import padding_mask
 from tunesmith.bench.verification.verify import Verifier
@@ -77,7 +77,7 @@ def test_what_another_wrote_into_what_is_kept_is_put_right_and_nobody_is_blamed_
     hosted.host, program, plan = fake_program(size, "none")
     verifier.hold(case)
     memory = next(iter(verifier._kept.values()))
-    for name in ("A", "D value", "D bound", "D places"):
+    for name in ("A", "D value", "D bound", "D positions"):
         hosted.write(memory._buffers[name], np.full(8, 0x55, np.uint8), memory._lengths[name] // 16 * 8)
         assert verifier.judge([program], plan, case).wrong is None, name
     verifier.clear()
@@ -205,7 +205,7 @@ def test_a_storage_elements_number_says_whether_it_is_the_arrays(shape, order, g
         strides[axis] = step
         step = step * shape[axis] + gaps[axis]
     operand = Operand("D", "float32", tuple(shape), tuple(strides), "out")
-    steps = falling_steps(operand)
+    steps = nested_strides(operand)
     if steps is None:
         return
     inside = np.array([_belongs(index, steps) for index in range(operand.storage_elements)])
@@ -226,10 +226,10 @@ def test_what_the_programs_cannot_read_is_left_to_the_host():
     def case(*operands):
         return VerificationCase(operands, {}, {"D": Expected((...,), np.ones(4), np.ones(4))})
 
-    assert fits(case(Operand("D", "float16", (4,), (1,), "out")))
-    assert not fits(case(Operand("D", "float8_e4m3fn", (4,), (1,), "out")))
-    assert not fits(case(Operand("D", "float32", (2, 2), (4, 1), "inout")))
-    assert not fits(case(Operand("D", "float32", (2, 2, 2, 2), (24, 12, 4, 1), "out")))
+    assert supports(case(Operand("D", "float16", (4,), (1,), "out")))
+    assert not supports(case(Operand("D", "float8_e4m3fn", (4,), (1,), "out")))
+    assert not supports(case(Operand("D", "float32", (2, 2), (4, 1), "inout")))
+    assert not supports(case(Operand("D", "float32", (2, 2, 2, 2), (24, 12, 4, 1), "out")))
 
 
 def test_the_fake_device_is_verified_on_the_host():

@@ -147,10 +147,10 @@ def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypat
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no posix_fallocate on this system")
 def test_a_folder_that_takes_no_file_is_found(tmp_path: Path) -> None:
-    machine_failures.look_for_room([tmp_path, tmp_path / "not" / "made"])
+    machine_failures.check_room([tmp_path, tmp_path / "not" / "made"])
     code = (
         "import resource, sys; from pathlib import Path; from tunesmith.bench import machine_failures\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); machine_failures.look_for_room([Path(sys.argv[1])])"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); machine_failures.check_room([Path(sys.argv[1])])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert "compilers cannot write there (File too large)" in done.stderr
@@ -182,7 +182,7 @@ def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(mon
             process.send_signal(signal.SIGCONT)
             os.waitid(os.P_PID, process.pid, os.WCONTINUED)
             before = {"1": 5.0, "2": 0.0}
-            monkeypatch.setattr(machine_failures, "waits", lambda _: {"1": 5.7, "2": 0.8})
+            monkeypatch.setattr(machine_failures, "waiting_seconds", lambda _: {"1": 5.7, "2": 0.8})
             assert machine_failures.kept_waiting(process.pid, before, 1.0)
             assert not machine_failures.kept_waiting(process.pid, before, 1.2)
         finally:

@@ -11,7 +11,7 @@ import pytest
 from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench.details import Bound, JobDetails
+from tunesmith.bench.details import JobDetails, JobPlans
 from tunesmith.bench.device_runner import DeviceRunner
 from tunesmith.bench.processes.messages import Candidate, MeasureRequest
 from tunesmith.devices.fake import FakeDevice, fake_target
@@ -31,7 +31,7 @@ def request(device, family, size):
     compiler = TOOLCHAINS[family.language]
     binaries = tuple(compiler.compile(module, device.target) for module in family.modules(config, TYPE))
     checks = tuple((check, family.plan(config, check, device.target)) for check in OPERATION.checks(size))
-    return MeasureRequest(Candidate(binaries, size, Bound(checks[0][1], checks)), math.inf)
+    return MeasureRequest(Candidate(binaries, size, JobPlans(checks[0][1], checks)), math.inf)
 
 
 @pytest.mark.parametrize(("opened", "family"), REAL)
@@ -42,12 +42,12 @@ def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
     assert measurement.ok, measurement
     assert measurement.error is not None
     inputs = stand._cases.inputs(SIZE)
-    (arena,) = stand._arenas._kept.values()
+    (operand_sets,) = stand._operand_sets._kept.values()
     for operand in OPERATION.operands(SIZE):
-        for one in arena.sets if operand.role == "in" else []:
+        for one in operand_sets.sets if operand.role == "in" else []:
             storage = device.read(one[operand.name], inputs[operand.name].nbytes).view(operand.dtype)
             assert np.array_equal(storage, inputs[operand.name], equal_nan=True)
-    stand._arenas.clear()
+    stand._operand_sets.clear()
     stand._verifier.clear()
 
 
@@ -58,6 +58,6 @@ def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
     for size in (problem(48), problem(40), problem(48)):
         one = JobDetails(job(size), GPU)
         binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in one.modules)
-        (measurement,) = stand.measure(MeasureRequest(Candidate(binaries, size, one.bound([])), math.inf)).measurements
+        (measurement,) = stand.measure(MeasureRequest(Candidate(binaries, size, one.plans([])), math.inf)).measurements
         assert measurement.ok, measurement
-    assert len(stand._arenas._kept) == 1
+    assert len(stand._operand_sets._kept) == 1

@@ -36,7 +36,7 @@ class Counting(FakeDevice):
         super().write(buffer, data, offset)
 
 
-def arena(device, count):
+def operand_sets(device, count):
     return OperandSets(device, (A, D), {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}, count)
 
 
@@ -45,7 +45,7 @@ def arena(device, count):
 def test_all_sets_hold_the_same_numbers_at_different_addresses(count, sets_in_a_buffer):
     most = sets_in_a_buffer * storage_bytes(A, 64)
     device = Counting(replace(GPU, max_allocation_bytes=most))
-    sets = arena(device, count).sets
+    sets = operand_sets(device, count).sets
     assert len(sets) == count
     assert all(np.array_equal(device.read(one["A"], NUMBERS.nbytes).view(np.float32), NUMBERS) for one in sets)
     for name in "AD":
@@ -61,7 +61,7 @@ def test_a_real_device_copies_within_a_buffer_and_between_two(opened, sets_in_a_
     target, most = device.target, sets_in_a_buffer * storage_bytes(A, device.alignment)
     device.target = replace(target, max_allocation_bytes=most)
     try:
-        made = arena(device, 7)
+        made = operand_sets(device, 7)
     finally:
         device.target = target
     assert all(np.array_equal(device.read(one["A"], NUMBERS.nbytes).view(np.float32), NUMBERS) for one in made.sets)
@@ -88,7 +88,7 @@ def test_a_copy_takes_bytes_at_any_place_of_parts_of_buffers(opened):
 def test_an_arena_without_room_gives_back_what_it_took():
     device = FakeDevice(replace(GPU, global_memory_bytes=1000))
     with pytest.raises(LaunchError):
-        arena(device, 10)
+        operand_sets(device, 10)
     device.release(device.allocate(1000))
 
 
