@@ -26,7 +26,7 @@ from .processes.messages import Candidate, Done, InterleaveRequest, MeasureReque
 from .timing import Sampler, Timed, interleave, time_plan
 from .verification.cases import Cases
 from .verification.poison import itemsize
-from .verification.traces import Wrong
+from .verification.run_inspection import Wrong
 from .verification.verify import Verifier
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
