@@ -224,7 +224,7 @@ class Compilers:
             self._queue.appendleft(task)
             return
         seconds = self._timeout(process)
-        output = "\n".join(filter(None, [cause, process.child.last_output()]))
+        output = "\n".join(filter(None, [cause, process.child.last_words()]))
         activity = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
             reason = COMPILER_WAITED if waited else TIMEOUT if process.running else TIMED_OUT

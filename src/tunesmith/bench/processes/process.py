@@ -125,7 +125,7 @@ class Child:
         status = self._process.wait()
         return signal.Signals(-status).name if status < 0 else f"exit {status}"
 
-    def last_output(self) -> str:
+    def last_words(self) -> str:
         """The end of what the child printed. A second call returns an empty text."""
         if self._output.closed:
             return ""

@@ -111,7 +111,7 @@ class Worker:
         doing = f"while {self._at.stage}"
         if cause in (TIMEOUT, WAITED):
             doing = f"no answer for {self._policy.timeout_seconds:g} s {doing}"
-        return Death(cause, self._at.stage, self._at.index, "\n".join(filter(None, [doing, self._child.last_output()])))
+        return Death(cause, self._at.stage, self._at.index, "\n".join(filter(None, [doing, self._child.last_words()])))
 
 
 class Workers:
