@@ -162,8 +162,8 @@ def test_calls_that_were_bound_to_different_memory_keep_apart():
 def test_equal_calls_share_whether_they_ran():
     """Equal calls launch the same kernels, so what ran once need not be waited for again."""
     blas = CuBlas(FakeCuBlas())
-    assert blas.use(call()) is blas.use(call())
-    assert blas.use(call()) is not blas.use(call(m=6))
+    assert blas.call_state(call()) is blas.call_state(call())
+    assert blas.call_state(call()) is not blas.call_state(call(m=6))
 
 
 def test_the_version_is_the_librarys_own():

@@ -56,7 +56,7 @@ def test_errors_that_stick_to_the_context_are_told_from_those_that_do_not(monkey
 
 def test_a_bare_status_is_the_error_that_the_bindings_name_and_one_that_they_cannot_is_not_trusted():
     pytest.importorskip("cuda.bindings.driver")
-    known, harmless, unknown = (driver.refused("cuLaunchKernelEx", status) for status in (700, 1, 123456))
+    known, harmless, unknown = (driver.error_of_status("cuLaunchKernelEx", status) for status in (700, 1, 123456))
     assert (known.reason, known.poisoned) == ("illegal address", True)
     assert (harmless.reason, harmless.poisoned) == ("invalid value", False)
     assert (unknown.reason, unknown.poisoned) == ("123456", True)

@@ -54,7 +54,7 @@ class Driver:
         self.encoded: list[int] = []
         self._sizes, self._status = parameters, status
         for module in (_cuda_program, repeated):
-            monkeypatch.setattr(module, "entry", self.entry)
+            monkeypatch.setattr(module, "driver_function", self.entry)
         monkeypatch.setattr(_cuda_program, "encoded", self.encode)
 
     def encode(self, tensor_map) -> bytes:
