@@ -19,7 +19,7 @@ from tunesmith.devices.cuda.program import (
     CudaFunction,
     LaunchConfig,
     LoadedModule,
-    _MovingMap,
+    _MovableMap,
     encoded,
 )
 from tunesmith.devices.cuda.repeated import RepeatedPlan
@@ -220,7 +220,7 @@ def test_on_a_gpu_a_map_with_another_address_is_the_map_that_is_encoded_for_it()
     with device.on(None):
         wanted = [encoded(one) for one in (first, other)]
         moving = Parameters([wanted[0]])
-        moved = _MovingMap(ctypes.byref(moving.words[0]), "A", 0, first.address)
+        moved = _MovableMap(ctypes.byref(moving.words[0]), "A", 0, first.address)
         for one, bytes_then in ((other, wanted[1]), (first, wanted[0])):
             moved.move(one.address)
             assert ctypes.string_at(ctypes.addressof(moving.words[0]), TENSOR_MAP_BYTES) == bytes_then

@@ -63,7 +63,7 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """How a binary's kernels differ from the plan's launches, by its metadata. `toolchains.triton` explains the fields."""
+    """How a binary's kernels differ from the plan's launches, by its metadata. `toolchains.triton` explains each."""
 
     dynamic_shared_bytes: int = 0
     tensor_maps: tuple[tuple[int, tuple[int, ...]], ...] = ()

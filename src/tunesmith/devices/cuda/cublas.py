@@ -22,7 +22,7 @@ from .cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
 from .driver import bindings, call
 
 STRICT_MATH = 0 | 16
-"""CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION. Without the latter,
+"""CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION. Without this bit
 cuBLAS adds parts of a sum in float16 or bfloat16, and the result is outside the bound that every kernel must meet.
 Source: NVIDIA's documentation of cublasMath_t."""
 

@@ -146,10 +146,10 @@ class OpenCLDevice(Device):
     def copy(
         self, source: OpenCLMemory, target: OpenCLMemory, size: int, source_offset: int = 0, target_offset: int = 0
     ) -> None:
-        starts = {"src_offset": source.offset + source_offset, "dst_offset": target.offset + target_offset}
+        src, dst = source.offset + source_offset, target.offset + target_offset
         if size:
             with _LAUNCHING:
-                cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, **starts)
+                cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=src, dst_offset=dst)
 
     def wrap(self, array: NDArray[Any]) -> OpenCLMemory | None:
         """None on a GPU, and for an array that is empty, not contiguous or not aligned to its elements."""
