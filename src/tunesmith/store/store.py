@@ -68,7 +68,7 @@ class Store:
 
     @staticmethod
     def open(path: Path | str) -> Store:
-        """Open a store, and make it and its folder if need be. UserError for a file that is no store of this version."""
+        """Open a store, and make it and its folder if need be. UserError if the file is no store of this version."""
         return Store(Database(Path(path)))
 
     @staticmethod

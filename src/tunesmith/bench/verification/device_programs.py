@@ -134,7 +134,7 @@ def is_supported(operand: Operand, expected: Expected | None) -> bool:
 
 def nested_strides(operand: Operand) -> Steps | None:
     """Three (stride, extent) pairs, the largest stride first. Dividing a storage element's position by each stride in
-    turn gives the element's indices. None if the layout needs more than three, or its strides overlap."""
+    turn gives the element's indices. None if a padded operand needs more than three pairs, or its strides overlap."""
     pairs = zip(operand.strides, operand.shape, strict=True)
     steps = sorted(((stride, extent) for stride, extent in pairs if extent > 1), reverse=True)
     spans = [sum((extent - 1) * stride for stride, extent in steps[index:]) for index in range(len(steps) + 1)]
