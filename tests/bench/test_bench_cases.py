@@ -29,14 +29,14 @@ def makers(monkeypatch):
 def test_what_was_begun_ahead_holds_the_same_numbers_and_is_made_once(makers):
     checks = OPERATION.checks(problem(20, 30, 40))
     usual, ahead = Cases(3), Cases(3)
-    wanted = [usual.get(check) for check in checks]
+    expected = [usual.get(check) for check in checks]
     ahead.ahead(checks)
     ahead.ahead(checks)
     got = [ahead.get(check) for check in checks]
     ahead.ahead(checks)
-    for one, other in zip(wanted, got, strict=True):
-        assert all(np.array_equal(one.inputs[name], other.inputs[name], equal_nan=True) for name in one.inputs)
-        assert np.array_equal(one.expected["D"].value, other.expected["D"].value)
+    for case, other in zip(expected, got, strict=True):
+        assert all(np.array_equal(case.inputs[name], other.inputs[name], equal_nan=True) for name in case.inputs)
+        assert np.array_equal(case.expected["D"].value, other.expected["D"].value)
     main = threading.current_thread().name
     assert [name == main for name in makers] == [True] * 2 + [False] * 2
 

@@ -51,7 +51,8 @@ PADDED = problem(leading=(50, 50, 50, 50))
 
 def children() -> set[int]:
     """Processes of the bench that this very process has started and not reaped."""
-    return {one.pid for one in processes() if one.parent == os.getpid() and "tunesmith.bench" in one.command}
+    own = (process for process in processes() if process.parent == os.getpid())
+    return {process.pid for process in own if "tunesmith.bench" in process.command}
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +90,8 @@ def test_after_a_program_that_breaks_the_next_one_the_next_is_measured_and_the_f
     results = measure(
         GPU, jobs, cache, observe=lambda event: lost.append(event) if isinstance(event, WorkerLost) else None
     )
-    assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK, Outcome.OK]
-    assert [one.key for one in lost] == [jobs[2].key] * 2
+    assert [results[job_.key].outcome for job_ in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK, Outcome.OK]
+    assert [event.key for event in lost] == [jobs[2].key] * 2
 
 
 def test_a_breaker_that_is_last_or_followed_by_itself_is_no_crash(cache):
@@ -102,7 +103,7 @@ def test_a_breaker_that_is_last_or_followed_by_itself_is_no_crash(cache):
 def test_a_crash_costs_no_one_but_the_one_that_crashed(cache):
     jobs = [job(LoopUnroll=4), job(fault="segfault"), job(LoopUnroll=8)]
     results = measure(GPU, jobs, cache)
-    assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
+    assert [results[job_.key].outcome for job_ in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
 def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
@@ -113,7 +114,7 @@ def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
         assert standby.connection.poll(60)
         standby.deadline = 0.0
         crashed, good = job(fault="segfault"), job(LoopUnroll=8)
-        found = {one.key: measurement.outcome for one, measurement in bench.run(batch([crashed, good]))}
+        found = {job_.key: measurement.outcome for job_, measurement in bench.run(batch([crashed, good]))}
     assert found == {crashed.key: Outcome.CRASH, good.key: Outcome.OK}
 
 
@@ -132,8 +133,8 @@ def test_a_rejection_after_compiling_is_a_measurement(cache, monkeypatch):
         yield Rejection("registers", f"{facts[0].registers} registers")
 
     monkeypatch.setattr(FakeGemm, "rejections_compiled", useless)
-    one = job()
-    found = measure(GPU, [one], cache)[one.key]
+    hanging = job()
+    found = measure(GPU, [hanging], cache)[hanging.key]
     assert (found.outcome, found.reason, found.detail) == (Outcome.REJECTED, "registers", "32 registers")
 
 
@@ -158,7 +159,7 @@ def test_racing_compares_within_a_group_and_problem_only(cache):
         [job(size=large, **slow, LoopUnroll=4)],
     ]
     with Bench(GPU, QUICK, cache) as bench:
-        raced = {one.key: found.raced for one, found in bench.run(batch(*groups, racing=True))}
+        raced = {job_.key: found.raced for job_, found in bench.run(batch(*groups, racing=True))}
     assert raced == {one.key: index == 1 for index, one in enumerate(one for group in groups for one in group)}
 
 
@@ -188,8 +189,8 @@ def test_interleaved_samples_are_aligned_and_a_bad_one_is_left_out(cache):
     jobs = [job(fault=name, LoopUnroll=4 + index, FakeNoise=1) for index, name in enumerate(names)]
     with Bench(GPU, QUICK, cache) as bench:
         found = bench.interleave(jobs)
-    assert [one.outcome for one in found] == [EXPECTED[name][0] for name in names]
-    assert {len(one.samples) for one in found if one.ok} == {Policy().confirm_blocks}
+    assert [measurement.outcome for measurement in found] == [EXPECTED[name][0] for name in names]
+    assert {len(measurement.samples) for measurement in found if measurement.ok} == {Policy().confirm_blocks}
     assert not children()
 
 
@@ -251,7 +252,7 @@ patient = replace(QUICK, timeout_seconds=60, compile_timeout_seconds=60)
 with Bench(GPU, patient, Path(sys.argv[1])) as bench:
     jobs = [job(LoopUnroll=unroll) for unroll in range(1, 9)]
     jobs[3] = job(fault={fault!r})
-    for one, found in bench.run(batch(jobs)):
+    for job_, found in bench.run(batch(jobs)):
         print("measured", flush=True)
     sys.stdin.read()
 """
@@ -259,7 +260,7 @@ with Bench(GPU, patient, Path(sys.argv[1])) as bench:
 
 def group_of(parent: int) -> list[str]:
     """Processes that name the parent's id as theirs on the command line, and are alive."""
-    commands = (one.command for one in processes())
+    commands = (process.command for process in processes())
     return [command for command in commands if "tunesmith.bench." in command and command.endswith(f" {parent}")]
 
 
@@ -293,4 +294,4 @@ def test_on_a_device_of_its_own_candidates_of_one_problem_come_in_turn(cache):
         found = [measurement for _, measurement in bench.run(batch(*groups))]
     dispatched = [event.key.split()[0] for event in events if isinstance(event, Dispatched)]
     assert dispatched == [str(size) for size in sizes for _ in groups]
-    assert all(one.ok for one in found)
+    assert all(measurement.ok for measurement in found)

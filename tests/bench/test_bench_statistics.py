@@ -32,7 +32,7 @@ def test_the_interval_covers_the_median_in_at_least_95_of_100_cases(shape, count
     draw, median = SHAPES[shape]
     samples = draw(np.random.default_rng(count), (3000, count))
     intervals = [median_interval(list(row)) for row in samples]
-    covered = np.mean([one.low <= median <= one.high for one in intervals])
+    covered = np.mean([interval.low <= median <= interval.high for interval in intervals])
     assert covered >= 0.95 - 0.012
 
 

@@ -126,7 +126,7 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
 @pytest.mark.parametrize("blocks", [1, 5, 6, 9])
 def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
     samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks))
-    assert [len(one) for one in samples] == [max(blocks, 6)] * 2
+    assert [len(series) for series in samples] == [max(blocks, 6)] * 2
 
 
 @pytest.mark.parametrize(("scatter", "blocks"), [(0.002, 6), (0.05, 15)])
@@ -135,18 +135,18 @@ def test_finalists_that_differ_by_less_than_half_the_noise_end_early_and_others_
     calls = itertools.count()
     steady, alternating = lambda: 1e-3, lambda: 1e-3 * (1 + scatter * (next(calls) // 20 % 2))
     policy = Policy(noise=0.02, confirm_blocks=15, sampling_seconds=0.5)
-    assert [len(one) for one in interleave([steady, alternating], policy, until_clear=True)] == [blocks] * 2
-    assert [len(one) for one in interleave([steady, alternating], policy)] == [15] * 2
+    assert [len(series) for series in interleave([steady, alternating], policy, until_clear=True)] == [blocks] * 2
+    assert [len(series) for series in interleave([steady, alternating], policy)] == [15] * 2
 
 
 def test_the_order_of_blocks_is_drawn_anew_each_round_and_repeats_with_the_seed():
     def order(seed):
-        seen = []
-        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), seen.append)
-        return seen[4:]
+        announced = []
+        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), announced.append)
+        return announced[4:]
 
     rounds = [tuple(order(0)[i : i + 4]) for i in range(0, 60, 4)]
-    assert all(sorted(one) == [0, 1, 2, 3] for one in rounds)
+    assert all(sorted(order) == [0, 1, 2, 3] for order in rounds)
     assert len(set(rounds)) > 5
     assert order(0) == order(0) != order(1)
 

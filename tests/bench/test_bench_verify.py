@@ -106,7 +106,7 @@ def test_a_result_that_depends_on_what_lies_between_the_rows_of_an_input_is_caug
     size = problem(33, 17, 8, beta=0.5, leading=(40, 41, 42, 19))
     device, program, plan = fake_program(size, "none")
     case = Cases(0).get(size)
-    (operand,) = (one for one in case.operands if one.name == name)
+    (operand,) = (operand for operand in case.operands if operand.name == name)
     gap = 4 * np.flatnonzero(padding_mask(operand))[0]
 
     class Reading(FakeDevice):

@@ -22,7 +22,7 @@ PAIRS = [(letter, dest) for letter in INPUTS for dest in DATA_TYPES[letter].dest
 
 def erf(x):
     """In single precision, as a kernel has it."""
-    return np.array([math.erf(one) for one in x.flat], np.float32).reshape(x.shape)
+    return np.array([math.erf(number) for number in x.flat], np.float32).reshape(x.shape)
 
 
 ACTIVATIONS = {
@@ -176,7 +176,7 @@ def test_sums_of_float8_products_are_exact_in_fourteen_bits(letter):
     """Every partial sum is a multiple of 1/4 below 2048: 13 bits beside the sign."""
     asked, _ = problems(gemm_type(letter), 16384)
     inputs = GEMM.inputs(asked, np.random.default_rng(1))
-    a, b = (strided(one, inputs[one.name]).astype(np.float64) for one in GEMM.operands(asked)[:2])
+    a, b = (strided(operand, inputs[operand.name]).astype(np.float64) for operand in GEMM.operands(asked)[:2])
     partial = np.cumsum(a[:, :, None] * b[None], axis=1)
     assert np.abs(partial).max() < 2048
     assert (partial * 4 == np.round(partial * 4)).all()
@@ -223,11 +223,11 @@ def test_a_family_computes_a_type_or_says_why_not(family):
     kinds = [gemm_type(letter, dest=dest) for letter, dest in PAIRS]
     fused = [gemm_type("b", bias=True), gemm_type("b", activation="gelu"), gemm_type("f8", scaled=True)]
     for kind in (*kinds, *fused, gemm_type("s", tf32=True)):
-        for one in (kernel.space(kind, H200).defaults, kernel.space(kind).defaults):
-            refused = list(kernel.rejections(one, kind, H200))
-            assert refused or all(module.text or module.language == "BLAS" for module in kernel.modules(one, kind))
+        for config in (kernel.space(kind, H200).defaults, kernel.space(kind).defaults):
+            refused = list(kernel.rejections(config, kind, H200))
+            assert refused or all(module.text or module.language == "BLAS" for module in kernel.modules(config, kind))
     knows = {"CudaWgmmaGemm", "TritonGemm", "TritonGemv", "VendorBlas"}
     if family not in knows:
         for kind in fused:
-            reasons = {one.reason for one in kernel.rejections(kernel.space(kind).defaults, kind, H200)}
+            reasons = {rejection.reason for rejection in kernel.rejections(kernel.space(kind).defaults, kind, H200)}
             assert {"epilogue", "data type"} & reasons, (family, kind.name, reasons)

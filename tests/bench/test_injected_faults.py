@@ -18,7 +18,7 @@ JOBS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"fault": "wrong value"}, {"LoopUn
 def outcomes(target, cache, observe=lambda event: None):
     with Bench(target, QUICK, cache, observe) as bench:
         jobs = [job(**parameters) for parameters in JOBS]
-        return {one.key: (found.outcome, found.samples) for one, found in bench.run(batch(jobs))}
+        return {job.key: (found.outcome, found.samples) for job, found in bench.run(batch(jobs))}
 
 
 @pytest.fixture(scope="module")

@@ -102,7 +102,7 @@ def test_what_the_system_kills_is_measured_by_the_same_command(
         killed = tuned(tmp_path)
     assert rows(tmp_path / "run") == {}
     assert killed.failed == Counter()
-    assert any("could not be measured because of this machine" in said for said in killed.look_at)
+    assert any("could not be measured because of this machine" in sentence for sentence in killed.look_at)
     again = tuned(tmp_path)
     assert (again.look_at, again.ledger.reused) == ([], 0)
     assert {row["outcome"] for row in rows(tmp_path / "run").values()} == {"ok"}
@@ -167,9 +167,9 @@ def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, mo
     )
     monkeypatch.setattr(sys, "path", [str(hook.parent), *sys.path])
     with Bench(GPU, QUICK, tmp_path / "cache") as bench:
-        ((_, made),) = bench.run(batch([job()]))
-    assert (made.outcome, made.reason) == (Outcome.COMPILE_ERROR, machine_failures.MACHINE_FAILED)
-    assert "ptxas" in made.detail
+        ((_, measurement),) = bench.run(batch([job()]))
+    assert (measurement.outcome, measurement.reason) == (Outcome.COMPILE_ERROR, machine_failures.MACHINE_FAILED)
+    assert "ptxas" in measurement.detail
 
 
 def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +195,9 @@ def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(
 ) -> None:
     monkeypatch.setenv(VARIABLE, f"{point}:{role}:1:stop")
     with Bench(GPU, QUICK, tmp_path) as bench:
-        ((_, made),) = bench.run(batch([job()]))
-    assert made.outcome is Outcome.TIMEOUT
-    assert machine_failures.blame(made)
+        ((_, measurement),) = bench.run(batch([job()]))
+    assert measurement.outcome is Outcome.TIMEOUT
+    assert machine_failures.blame(measurement)
 
 
 def test_what_failed_is_measured_again_on_request(tmp_path: Path) -> None:

@@ -153,6 +153,6 @@ def test_a_call_that_the_extension_has_no_algorithm_for_is_a_launch_error():
 )
 def test_cublas_is_right_in_every_type_and_epilogue(kind):
     sizes = (48, 32, 3, 64) if "Batch" in kind.indices else (48, 32, 64)
-    made = problem(*sizes, kind=kind, alpha=1.0, beta=0.0)
-    for one in GemmOperation().checks(made):
-        assert wrong_on_gpu(FAMILY, CONFIG, one) == []
+    size = problem(*sizes, kind=kind, alpha=1.0, beta=0.0)
+    for check in GemmOperation().checks(size):
+        assert wrong_on_gpu(FAMILY, CONFIG, check) == []

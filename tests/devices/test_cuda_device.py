@@ -149,9 +149,9 @@ def test_time_is_the_devices_and_grows_with_the_number_of_executions():
     launch = Launch(0, "spin", (1, 1, 1), (1, 1, 1), (ScalarArgument(1_000_000, "int64"),))
     spin = device.prepare(Plan((launch,)), [program], {}, None)
     device.time([spin] * 300)  # idle clocks take a while to rise
-    one, many = device.time([spin]), device.time([spin] * 100)
-    assert 50 < many / one < 200
-    assert 1e-4 < one < 1e-2
+    single, many = device.time([spin]), device.time([spin] * 100)
+    assert 50 < many / single < 200
+    assert 1e-4 < single < 1e-2
 
 
 @pytest.mark.gpu
@@ -205,7 +205,7 @@ def test_a_wild_write_poisons_its_own_process_and_no_other():
     device = cuda_device()
     done = subprocess.run([sys.executable, "-c", WRECK], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    said = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
-    assert [poisoned for _, poisoned in said] == ["True", "True"]
-    assert said[0][0] in ("illegal address", "launch failed")
+    lines = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+    assert [poisoned for _, poisoned in lines] == ["True", "True"]
+    assert lines[0][0] in ("illegal address", "launch failed")
     device.synchronize()

@@ -62,14 +62,14 @@ class Driver:
         return word(tensor_map.address) * 16
 
     def entry(self, name: str):
-        told = {
+        arguments_of = {
             "cuLaunchKernelEx": self._launch,
             "cuTensorMapReplaceAddress": self._replace,
             "cuCtxPopCurrent_v2": lambda popped: (),
-        }.get(name, lambda *given: tuple(one.value for one in given))
+        }.get(name, lambda *given: tuple(argument.value for argument in given))
 
         def called(*given) -> int:
-            self.log.append((name, *told(*given)))
+            self.log.append((name, *arguments_of(*given)))
             return self._status.get(name, 0)
 
         return called
@@ -218,11 +218,11 @@ def test_on_a_gpu_a_map_with_another_address_is_the_map_that_is_encoded_for_it()
     device, argument = cuda_device(), TensorMapArgument("A", "float32", (16, 64), (64, 1), (16, 32))
     first, other = (TensorMap.of(argument, device.allocate(2 * 16 * 64 * 4).address) for _ in range(2))
     with device.on(None):
-        wanted = [encoded(one) for one in (first, other)]
-        moving = Parameters([wanted[0]])
+        expected = [encoded(one) for one in (first, other)]
+        moving = Parameters([expected[0]])
         moved = _MovableMap(ctypes.byref(moving.words[0]), "A", 0, first.address)
-        for one, bytes_then in ((other, wanted[1]), (first, wanted[0])):
-            moved.move(one.address)
+        for tensor_map, bytes_then in ((other, expected[1]), (first, expected[0])):
+            moved.move(tensor_map.address)
             assert ctypes.string_at(ctypes.addressof(moving.words[0]), TENSOR_MAP_BYTES) == bytes_then
 
 

@@ -104,7 +104,7 @@ def test_a_device_that_failed_its_trial_is_not_used_because_it_is_named(machine,
 def test_devices_are_shown_with_what_is_wrong_with_them_behind_those_that_work(machine):
     machine(opencl(0, 0), opencl(0, 1, "CPU"), opencl(0, 2), broken={"OpenCL:0:0": NONSENSE})
     found = discover("OpenCL")
-    assert [one.target.selector for one in found if one.target] == ["OpenCL:0:2", "OpenCL:0:1", "OpenCL:0:0"]
-    assert [one.usable for one in found] == [True, True, False]
+    assert [device.target.selector for device in found if device.target] == ["OpenCL:0:2", "OpenCL:0:1", "OpenCL:0:0"]
+    assert [device.usable for device in found] == [True, True, False]
     assert NONSENSE in found[-1].problem
     assert "a card" in found[-1].remedy

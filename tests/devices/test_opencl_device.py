@@ -108,11 +108,11 @@ class TestPlans:
         """An OpenCL kernel object holds its arguments: two plans of one program must not share one."""
         program, source = device.load(binary), floats(device, np.ones(COUNT))
         outs = [device.allocate(4 * COUNT) for _ in range(2)]
-        both = [
+        plans = [
             device.prepare(Plan((scaled(by),)), [program], {"out": out, "in": source}, None)
             for by, out in zip((2.0, 5.0), outs, strict=True)
         ]
-        for prepared in both:
+        for prepared in plans:
             prepared.enqueue()
         device.synchronize()
         assert [device.read(out, 4).view(np.float32)[0] for out in outs] == [2.0, 5.0]
@@ -389,7 +389,7 @@ def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abo
 
 
 def test_without_a_driver_the_remedy_is_named() -> None:
-    script = "from tunesmith.devices import discover; print([one.remedy for one in discover('OpenCL')])"
+    script = "from tunesmith.devices import discover; print([device.remedy for device in discover('OpenCL')])"
     variables = {**os.environ, "OCL_ICD_VENDORS": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", script], env=variables, check=True, timeout=120, capture_output=True, text=True

@@ -38,7 +38,7 @@ def of_custom(problem: Problem, round_: str, measurement: Measurement) -> StoreE
 
 def renewal(entries: list[StoreEntry]) -> dict[str, Renewed]:
     new = [of_custom(today(entry.problem), "", entry.measurement) for entry in entries]
-    return {old.key: Renewed(made.key, made.solution, made.problem) for old, made in zip(entries, new, strict=True)}
+    return {old.key: Renewed(today.key, today.solution, today.problem) for old, today in zip(entries, new, strict=True)}
 
 
 def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store: Store):

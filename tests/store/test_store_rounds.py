@@ -15,9 +15,9 @@ def measured(samples):
 
 def test_the_rounds_medians_median_counts_and_failures_do_not():
     first, second, third = measured([1.0] * 7), measured([2.0] * 7), measured([4.0] * 7)
-    made = in_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
-    assert (made.estimate.seconds, made.estimate.low, made.estimate.high, made.estimate.count) == (2.0, 1.0, 4.0, 21)
-    assert len(made.samples) == 21
+    combined = in_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
+    assert combined.estimate == Estimate(2.0, 1.0, 4.0, 21)
+    assert len(combined.samples) == 21
 
 
 def test_one_round_is_the_interval_of_its_samples():
@@ -39,8 +39,8 @@ def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
     def rounds(seconds, count):
         shifts = random.lognormal(0, 0.1, count)
         first, *later = (measured(list(seconds * shift * random.normal(1, 0.01, 10))) for shift in shifts)
-        known = {repetition(number): taken for number, taken in enumerate(later, start=2)}
-        return in_rounds(first, known).estimate
+        rounds = {repetition(number): taken for number, taken in enumerate(later, start=2)}
+        return in_rounds(first, rounds).estimate
 
     wrong = {}
     for count in (1, 3):

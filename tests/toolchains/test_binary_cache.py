@@ -266,8 +266,8 @@ FakeToolchain.keeps = lambda self, module: True
 kept, found = BinaryCache(Path(sys.argv[1]), GPU), 0
 for turn in range(300):
     number = turn % 29
-    if known := kept.find(module(number)):
-        assert known == binary(number, 2000), number
+    if cached := kept.find(module(number)):
+        assert cached == binary(number, 2000), number
         found += 1
     else:
         kept.keep(module(number), binary(number, 2000))
@@ -320,11 +320,11 @@ def test_a_user_without_a_home_has_a_folder_all_the_same(monkeypatch):
 def test_a_triton_program_is_found_with_all_that_its_launch_needs(tmp_path, monkeypatch):
     toolchain("Triton")
     family, kind = KERNELS["TritonTmaGemm"], gemm_type("s")
-    (made,) = family.modules(family.space(kind, H200).defaults, kind)
-    first = compiled(made, H200, BinaryCache(tmp_path, H200))
+    (module,) = family.modules(family.space(kind, H200).defaults, kind)
+    first = compiled(module, H200, BinaryCache(tmp_path, H200))
     assert first.metadata
     monkeypatch.setattr(TritonToolchain, "compile", None)
-    assert compiled(made, H200, BinaryCache(tmp_path, H200)) == first
+    assert compiled(module, H200, BinaryCache(tmp_path, H200)) == first
 
 
 LAUNCHING = """
@@ -377,7 +377,7 @@ def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_f
 @pytest.mark.opencl
 def test_a_program_that_the_driver_does_not_take_is_built_from_its_source():
     device = opencl_device()
-    made = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", "__kernel void f() {}", ("f",)), device.target)
-    strange = replace(made, payload=made.payload + b"\0what another driver made")
+    complete = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", "__kernel void f() {}", ("f",)), device.target)
+    strange = replace(complete, payload=complete.payload + b"\0what another driver made")
     assert TOOLCHAINS["OpenCL"].is_complete(strange)
     assert device.load(strange).program.kernel_names == "f"
