@@ -1,4 +1,4 @@
-"""Inputs and references, made when they are asked for or ahead of that: the same numbers in both cases."""
+"""Cases have the same inputs and references, whether they are made when they are needed or ahead."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_was_begun_ahead_holds_the_same_numbers_and_is_made_once(makers):
 
 
 def test_both_checks_of_a_problem_stay_however_little_memory_there_is(makers, monkeypatch):
-    """Else each would be made again for every candidate."""
+    """Otherwise both cases would be made again for every candidate."""
     monkeypatch.setattr(_cases, "_KEPT_SHARE", 0.0)
     cases, checks = Cases(0), OPERATION.checks(problem(20, 30, 40))
     for check in (*checks, *checks):

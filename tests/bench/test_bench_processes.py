@@ -50,7 +50,7 @@ PADDED = problem(leading=(50, 50, 50, 50))
 
 
 def children() -> set[int]:
-    """Processes of the bench that this very process has started and not reaped."""
+    """Ids of the bench's processes that this process started and that have not ended."""
     own = (process for process in processes() if process.parent == os.getpid())
     return {process.pid for process in own if "tunesmith.bench" in process.command}
 
@@ -73,7 +73,7 @@ def test_every_fault_has_its_outcome_and_the_good_ones_between_them_are_measured
     jobs, expected = [], {}
     for index, fault in enumerate(FAULTS):
         if target is CPU and fault == "break the next":
-            # The compiling process is broken too; which program falls there is not decided by the order of jobs.
+            # The compile process breaks too, and the order of jobs does not determine which program crashes there.
             continue
         bad, good = job(PADDED, fault=fault), job(PADDED, LoopUnroll=index + 1)
         jobs += [bad, good]
@@ -95,19 +95,19 @@ def test_after_a_program_that_breaks_the_next_one_the_next_is_measured_and_the_f
 
 
 def test_a_breaker_that_is_last_or_followed_by_itself_is_no_crash(cache):
-    """Nothing shows that it broke anything; it was verified and timed."""
+    """It was verified and timed, and nothing shows that it broke the worker."""
     jobs = [job(fault="break the next")]
     assert measure(GPU, jobs, cache)[jobs[0].key].ok
 
 
-def test_a_crash_costs_no_one_but_the_one_that_crashed(cache):
+def test_a_crash_only_affects_the_job_that_crashed(cache):
     jobs = [job(LoopUnroll=4), job(fault="segfault"), job(LoopUnroll=8)]
     results = measure(GPU, jobs, cache)
     assert [results[job_.key].outcome for job_ in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
 def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
-    """It had the device open in time; how long nobody needed it does not count."""
+    """It opened the device in time. The time that it then waited for work does not count."""
     with Bench(GPU, QUICK, cache) as bench:
         list(bench.run(batch([job(LoopUnroll=4)])))
         standby = bench._tools.workers._standby
@@ -170,7 +170,7 @@ def test_racing_changes_no_winner_by_more_than_the_noise(cache):
             (8, 8),
             (8, 4),
             (4, 4),
-        )  # the fastest first, so that those that lose by more than drift are stopped
+        )  # the fastest comes first, so that jobs that lose by more than drift are stopped
         for width in (4, 2, 1)
         for unroll in (8, 16)
     ]
@@ -196,12 +196,12 @@ def test_interleaved_samples_are_aligned_and_a_bad_one_is_left_out(cache):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("target", [GPU, CPU], ids=["GPU", "CPU"])
-def test_what_is_built_while_nobody_looks_is_not_waited_for(target, cache, monkeypatch):
-    """The compiler finishes between the question whether it has and the waiting for it."""
-    asked = Compilers.binaries
+def test_a_build_that_ends_between_the_check_and_the_wait_is_not_waited_for(target, cache, monkeypatch):
+    """The compiler finishes after `binaries` found no result, and before the wait for the compiler."""
+    binaries = Compilers.binaries
 
-    def slowly(self, one):
-        built = asked(self, one)
+    def slowly(self, details):
+        built = binaries(self, details)
         if built is None:
             time.sleep(1.0)
         return built
@@ -259,14 +259,14 @@ with Bench(GPU, patient, Path(sys.argv[1])) as bench:
 
 
 def group_of(parent: int) -> list[str]:
-    """Processes that name the parent's id as theirs on the command line, and are alive."""
+    """Command lines of live processes that name this parent's id."""
     commands = (process.command for process in processes())
     return [command for command in commands if "tunesmith.bench." in command and command.endswith(f" {parent}")]
 
 
 @pytest.mark.parametrize("fault", ["hang", "compiler hang", "none"])
 def test_a_parent_killed_outright_leaves_no_process_behind(fault, tmp_path):
-    """Whatever they are doing at that moment; the kernel sees to it."""
+    """The children die whatever they are doing, since the operating system's kernel ends them."""
     script = tmp_path / "parent.py"
     script.write_text(PARENT.format(tests=str(Path(__file__).parents[1] / "support"), fault=fault))
     command = [sys.executable, str(script), str(tmp_path)]
@@ -283,8 +283,8 @@ def test_a_parent_killed_outright_leaves_no_process_behind(fault, tmp_path):
 
 
 def test_on_a_device_of_its_own_candidates_of_one_problem_come_in_turn(cache):
-    """What is made ready for a problem is large: it is made once, however the groups go. While programs are still being
-    compiled, whatever can run does, so here they have been."""
+    """A problem's operands are large, so they are made once, whatever the order of the groups. The programs are
+    compiled before, since during compilation any job that is ready may run."""
     events = []
     sizes = [problem(16), problem(24), problem(32)]
     groups = [[job(size=size, LoopUnroll=unroll) for size in sizes] for unroll in (2, 4, 8)]

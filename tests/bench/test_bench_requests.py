@@ -1,4 +1,4 @@
-"""What a bench is asked is data: another process can ask, and the answers are those of a caller in this one."""
+"""A bench's requests are data: another process can send them, and gets the same results as a caller in this process."""
 
 from __future__ import annotations
 

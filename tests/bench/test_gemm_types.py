@@ -1,4 +1,4 @@
-"""Narrow data types and epilogues: an honest kernel is right in each of them, and its nearest mistakes are not."""
+"""Narrow data types and epilogues: a correct kernel passes in each of them, and similar wrong kernels do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAIRS = [(letter, dest) for letter in INPUTS for dest in DATA_TYPES[letter].dest
 
 
 def erf(x):
-    """In single precision, as a kernel has it."""
+    """The error function in single precision, as in a kernel."""
     return np.array([math.erf(number) for number in x.flat], np.float32).reshape(x.shape)
 
 
@@ -34,7 +34,7 @@ ACTIVATIONS = {
 
 
 class Honest:
-    """Computes as a kernel does: products and sums in the type of the sums, rounded to D's type at the end."""
+    """Computes like a kernel: products and sums in the type of the sums, rounded to D's type at the end."""
 
     def terms(self, a, b):
         return a, b
@@ -120,7 +120,7 @@ def right(kernel, problem, seed=0):
 
 
 def problems(kind, k):
-    """One with its usual scalars and what the operation checks it with besides."""
+    """A problem with its usual scalars, and the problem that the operation also checks."""
     return GEMM.checks(Problem(kind, (SIDE, SIDE, k), (), Configuration({"alpha": 1.0, "beta": 0.0})))
 
 
@@ -173,7 +173,7 @@ def test_a_forgotten_scale_is_seen():
 
 @pytest.mark.parametrize("letter", ["f8", "b8"])
 def test_sums_of_float8_products_are_exact_in_fourteen_bits(letter):
-    """Every partial sum is a multiple of 1/4 below 2048: 13 bits beside the sign."""
+    """Every partial sum is a multiple of 1/4 below 2048, so it has 13 bits beside the sign."""
     asked, _ = problems(gemm_type(letter), 16384)
     inputs = GEMM.inputs(asked, np.random.default_rng(1))
     a, b = (strided(operand, inputs[operand.name]).astype(np.float64) for operand in GEMM.operands(asked)[:2])
@@ -218,7 +218,7 @@ def test_traffic_counts_what_is_read_and_written():
 
 @pytest.mark.parametrize("family", sorted(name for name in KERNELS if KERNELS[name].operation == "GEMM"))
 def test_a_family_computes_a_type_or_says_why_not(family):
-    """Nobody falls over a type that he was not written for; who has no word for an epilogue computes no such type."""
+    """No family fails on a type that it was not written for. A family without an epilogue rejects types with one."""
     kernel = KERNELS[family]
     kinds = [gemm_type(letter, dest=dest) for letter, dest in PAIRS]
     fused = [gemm_type("b", bias=True), gemm_type("b", activation="gelu"), gemm_type("f8", scaled=True)]

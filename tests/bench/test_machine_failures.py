@@ -1,4 +1,4 @@
-"""What the machine lets fail is no result: it is not stored, and the same command measures it once the machine can."""
+"""A failure that the machine caused is no result: it is not stored, and the same command measures again later."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tuned(folder: Path, text: str = FAKE, **options: Any) -> Any:
 
 
 def changed(folder: Path, **columns: str) -> int:
-    """Make the store one of an earlier version, in which every time of a race is such a failure instead."""
+    """Turn the store into one of an earlier version, which has failures with `columns` in place of all races' times."""
     names = ", ".join(f"{name} = ?" for name in columns)
     nothing = "seconds = NULL, low = NULL, high = NULL, count = NULL, samples = x''"
     with sqlite3.connect(folder / "run" / "measurements.sqlite") as connection:
@@ -96,7 +96,7 @@ def test_the_candidate_is_blamed(outcome: str, reason: str, detail: str) -> None
 def test_what_the_system_kills_is_measured_by_the_same_command(
     point: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the kernel does when memory runs out: every process dies at its first job, and nothing is stored of it."""
+    """Every process is killed at its first job, as when memory runs out. Nothing is stored about these jobs."""
     with monkeypatch.context() as patched:
         patched.setenv(VARIABLE, f"{point}:{role}:1:kill")
         killed = tuned(tmp_path)
@@ -126,7 +126,7 @@ def test_a_store_of_an_earlier_version_recovers(reason: str, detail: str, tmp_pa
 
 
 def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compilers fail then, and need not say why. Results before are stored, and the failure is not."""
+    """Compilers fail then, and may not say why. Earlier results are stored, but not the failure."""
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -157,7 +157,7 @@ def test_a_folder_that_takes_no_file_is_found(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its temporary folder is gone, say."""
+    """For example, the compiler's temporary folder may be gone."""
     hook = tmp_path / "hook" / "sitecustomize.py"
     hook.parent.mkdir()
     hook.write_text(
@@ -230,7 +230,7 @@ def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(tmp_p
 
 
 def stopped_began(folder: Path) -> float:
-    """When the first run that measured everything again began."""
+    """The time at which the first run that measured everything again began."""
     with Store.read(folder / "run" / "measurements.sqlite") as store:
         return next(run.started for run in store.runs() if run.start.remeasures)
 

@@ -1,4 +1,4 @@
-"""cuBLAS is asked for what was meant, on the stream that was meant, and right where there is a GPU."""
+"""cuBLAS gets the right call on the right stream, and on a GPU its result is right."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_tf32_is_asked_for_only_where_it_is_allowed():
 
 
 def test_the_handle_is_made_once_and_follows_the_stream():
-    """Strict precision is asked for; a call on another stream sets it anew, one on the same does not."""
+    """The handle has strict precision. A call on another stream sets the stream; a call on the same stream does not."""
     fake = FakeCuBlas()
     blas = CuBlas(fake)
     first, second = (bound(blas, call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
@@ -95,7 +95,7 @@ def test_the_handle_is_made_once_and_follows_the_stream():
 
 
 def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
-    """Rows of M elements, at the leading dimensions of C and D; N columns of each matrix."""
+    """The copy has rows of M elements, at the leading dimensions of C and D, and N columns of each matrix."""
     copies = []
     memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
     fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
@@ -143,8 +143,8 @@ def test_a_refusal_is_a_launch_error(status, reason, poisoned):
 
 
 def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkeypatch):
-    """What was measured without them is no measurement of what is called now."""
-    monkeypatch.setattr(toolchain, "cublas", lambda: ("libcublas.so", None))
+    """Measurements without strict sums must not count for the calls of today."""
+    monkeypatch.setattr(toolchain, "_cublas", lambda: ("libcublas.so", None))
     monkeypatch.setattr(toolchain, "cublas_version", lambda loaded: (13, 1, 0))
     assert toolchain.cublas_library.__wrapped__().version == "cuBLAS 13.1.0, strict sums"
 
@@ -160,7 +160,7 @@ def test_calls_that_were_bound_to_different_memory_keep_apart():
 
 
 def test_equal_calls_share_whether_they_ran():
-    """Equal calls launch the same kernels, so what ran once need not be waited for again."""
+    """Equal calls launch the same kernels, so their code is loaded once any of them ran."""
     blas = CuBlas(FakeCuBlas())
     assert blas.call_state(call()) is blas.call_state(call())
     assert blas.call_state(call()) is not blas.call_state(call(m=6))

@@ -1,4 +1,4 @@
-"""The CUDA device: what is said without one, and memory, launches, events and failures on one."""
+"""The CUDA device: errors without a GPU, and memory, launches, events and failures on a GPU."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_finding_devices_never_raises_and_names_a_remedy(monkeypatch):
 
 
 def test_a_device_is_closed_in_its_own_context_whichever_thread_closes_it(monkeypatch):
-    """The context is given back last, when it is no longer the thread's."""
+    """The context is released last, after it is no longer current in the thread."""
     ok, log = type("Status", (int,), {"name": "CUDA_SUCCESS"})(0), []
     names = "cuCtxPushCurrent", "cuMemFree", "cuStreamDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"
     fake_driver(monkeypatch, **{name: lambda *_, name=name: (log.append(name) or ok,) for name in names})
@@ -148,7 +148,7 @@ def test_time_is_the_devices_and_grows_with_the_number_of_executions():
     device, program = loaded("spin")
     launch = Launch(0, "spin", (1, 1, 1), (1, 1, 1), (ScalarArgument(1_000_000, "int64"),))
     spin = device.prepare(Plan((launch,)), [program], {}, None)
-    device.time([spin] * 300)  # idle clocks take a while to rise
+    device.time([spin] * 300)  # an idle GPU takes a while to raise its clock
     single, many = device.time([spin]), device.time([spin] * 100)
     assert 50 < many / single < 200
     assert 1e-4 < single < 1e-2

@@ -1,4 +1,4 @@
-"""Which device a selector means among several, and that none is used which failed its trial; no driver is loaded."""
+"""Which of several devices a selector chooses; a device that failed its trial is not used. No driver is loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cuda(number: int) -> Target:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Says which devices there are, in the order in which they are found, and what is wrong with some, by selector."""
+    """A function that sets the devices to find, in order, and the problems of broken ones, by selector."""
     monkeypatch.delenv(choice.SELECTOR_VARIABLE, raising=False)
 
     def has(*targets: Target, broken: dict[str, str] | None = None) -> list[str]:
@@ -44,7 +44,7 @@ MANY = [opencl(platform, number) for platform in (10, 1, 0) for number in (10, 1
 
 @pytest.mark.parametrize("wanted", [target.selector for target in MANY])
 def test_a_whole_selector_means_that_device_alone(machine, wanted):
-    """`OpenCL:0:1` is not `OpenCL:0:10`, which is found before it."""
+    """`OpenCL:0:1` does not choose `OpenCL:0:10`, which is found before it."""
     machine(*MANY)
     assert choose(wanted).selector == wanted
 

@@ -1,4 +1,4 @@
-"""The store keeps what it is given, once, and gives it back as it was."""
+"""The store keeps each measurement once, and returns it unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ START = RunStart(("tunesmith", "tune", "a.yaml"), "a.yaml", "0" * 64, "a fake de
 
 
 def found(store: Store, keys: Iterable[str], round_: str) -> dict[str, Measurement]:
-    """What the store has of a round, by key."""
+    """The store's measurements of a round, by key."""
     return {key: rounds[round_] for key, rounds in store.rounds(keys).items() if round_ in rounds}
 
 
@@ -118,7 +118,7 @@ def test_rounds_of_a_key_are_apart(store: Store):
 
 
 def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store):
-    """Whatever asks; the file keeps both, and a second replacement comes after the first."""
+    """This holds for every method. The file keeps both measurements, and a second replacement replaces the first."""
     failed = Measurement(Outcome.COMPILE_ERROR, "compiler crashed")
     store.commit([entry("k", "full", failed), entry("other", "full", failed, size=8)])
     store.commit([entry("k", "full/recheck", Measurement(Outcome.CRASH, "SIGKILL"))])
@@ -138,7 +138,7 @@ def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store)
 
 
 def test_a_store_of_an_earlier_version_tells_its_runs(store: Store):
-    """Whose record does not say whether it measured everything again."""
+    """The record of such a run does not say whether the run measured everything again."""
     document = json.loads(START.to_json())
     del document["remeasures"]
     assert RunStart.from_json(json.dumps(document)) == START
@@ -257,7 +257,7 @@ def test_commit_is_all_or_nothing(store: Store):
 
 
 class TestFilesThatAreNoStore:
-    """Each is the user's to put right: one UserError that names the file."""
+    """The user must correct each of these, so each raises a UserError that names the file."""
 
     def refused(self, path: Path) -> str:
         def use() -> None:
@@ -282,7 +282,7 @@ class TestFilesThatAreNoStore:
         assert "cannot be made" in self.refused(tmp_path / "file" / "store.sqlite")
 
     def test_a_log_in_a_folder_that_may_not_be_written(self, tmp_path: Path):
-        """What is in the log is part of the store, and SQLite reads it only with an index beside it."""
+        """The log's content is part of the store, and SQLite reads the log only with an index beside it."""
         (tmp_path / "run").mkdir()
         with Store.open(tmp_path / "run" / "s") as store:
             store.commit([entry("a")])

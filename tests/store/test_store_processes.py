@@ -31,7 +31,7 @@ def entry(key: str, seconds: float) -> StoreEntry:
 
 
 def _writer(path: Path, mark: float, start, counts) -> None:  # type: ignore[no-untyped-def]
-    start.wait()  # both open a file that is not there yet, at once
+    start.wait()  # both open a file that does not exist yet, at the same time
     with Store.open(path) as store:
         counts.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
 

@@ -1,4 +1,4 @@
-"""One measurement from several rounds."""
+"""Combining the measurements of several rounds."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_round_that_was_disturbed_moves_the_time_no_further_than_to_the_next_r
 
 
 def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
-    """A machine whose speed changes by a tenth between rounds: intervals of one round put two kernels of nearly the
-    same speed into the wrong order every other time, those of three rounds once in twenty (3! 3! / 6!) at the most."""
+    """The machine's speed changes by a tenth between rounds. Intervals of one round put two kernels of nearly the same
+    speed in the wrong order half of the time, those of three rounds once in twenty (3! 3! / 6!) at most."""
     random = np.random.default_rng(5)
 
     def rounds(seconds, count):
