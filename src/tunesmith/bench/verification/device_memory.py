@@ -4,8 +4,8 @@ The device says whether anything is wrong, and the host says what. If a flag is 
 inspected on the host, as without these programs. So messages are the same in both cases, and the host decides.
 
 Inputs and references stay on the device from candidate to candidate. Their hashes are taken when they are written. The
-hashes are compared before every use, so that no candidate is judged by memory that another one changed, and after it,
-when a change is the candidate's fault.
+hashes are compared before every use, so that no candidate is judged by memory that another candidate changed, and after
+every use, when a change is the candidate's fault.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class DeviceMemory(HostMemory):
         names = [name for name, is_changed in zip(self._unchanging, changed, strict=True) if is_changed]
         if wrong := self._changed_input(operand for operand in self.case.inputs_only if operand.name in names):
             return wrong
-        return Wrong("wrote outside the output", f"into memory that is none of its: {names[0]}") if names else None
+        return Wrong("wrote outside the output", f"into memory that is not its own: {names[0]}") if names else None
 
     def _fill(self) -> None:
         """Write everything that is kept, and take the hashes."""

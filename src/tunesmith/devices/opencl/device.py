@@ -180,10 +180,10 @@ class OpenCLDevice(Device):
     ) -> Prepared:
         if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
-        bind = _Binding(self, operands, workspace)
+        binding = _Binding(self, operands, workspace)
         with _LAUNCHING:
-            commands = tuple(self._command(step, programs, bind) for step in plan.steps)
-        return _Prepared(commands, bind, self._running)
+            commands = tuple(self._command(step, programs, binding) for step in plan.steps)
+        return _Prepared(commands, binding, self._running)
 
     def time(self, executions: Sequence[Prepared]) -> float:
         if host_calls := [execution for execution in executions if isinstance(execution, HostPrepared)]:
@@ -246,20 +246,20 @@ class OpenCLDevice(Device):
             self._queue.finish()
         self._running.clear()
 
-    def _command(self, step: Step, programs: Sequence[Any], bind: _Binding) -> Callable[[], Any]:
+    def _command(self, step: Step, programs: Sequence[Any], binding: _Binding) -> Callable[[], Any]:
         if isinstance(step, Zero):
-            handle = bind.operand(step.operand) if step.operand else bind.workspace(0)
+            handle = binding.operand(step.operand) if step.operand else binding.workspace(0)
             return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
         if isinstance(step, Write):
             data = np.frombuffer(step.data, np.uint8)
-            return partial(cl.enqueue_copy, self._queue, bind.workspace(0), data, dst_offset=step.offset)
+            return partial(cl.enqueue_copy, self._queue, binding.workspace(0), data, dst_offset=step.offset)
         assert isinstance(step, Launch), "a LibraryCall is the host's"
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
-        kernel, is_new = bind.kernel(loaded, step)
+        kernel, is_new = binding.kernel(loaded, step)
         for index, argument in enumerate(step.arguments):
             if is_new or isinstance(argument, OperandArgument | WorkspaceArgument):
-                kernel.set_arg(index, bind.argument(argument))
+                kernel.set_arg(index, binding.argument(argument))
         size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
         return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
 
@@ -324,10 +324,10 @@ class _Binding:
 class _Prepared(Prepared):
     """Commands ready to be enqueued; each returns its event. `running` keeps the plan alive until the device waited."""
 
-    def __init__(self, commands: tuple[Callable[[], Any], ...], bound: _Binding, running: set[_Prepared]) -> None:
+    def __init__(self, commands: tuple[Callable[[], Any], ...], binding: _Binding, running: set[_Prepared]) -> None:
         self.commands = commands
-        self._used, self._running = bound.used, running
-        weakref.finalize(self, _give_back, bound.kernels).atexit = False
+        self._used, self._running = binding.used, running
+        weakref.finalize(self, _give_back, binding.kernels).atexit = False
 
     def enqueue(self) -> None:
         self._running.add(self)
