@@ -95,8 +95,8 @@ def test_a_device_is_closed_in_its_own_context_whichever_thread_closes_it(monkey
     names = "cuCtxPushCurrent", "cuMemFree", "cuStreamDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"
     fake_driver(monkeypatch, **{name: lambda *_, name=name: (log.append(name) or ok,) for name in names})
     device = object.__new__(CudaDevice)
-    device._context, device._device, device._own = "context", 0, "stream"
-    device._stream, device._memory = device._own, {CudaMemory(512, 8, owned=True)}
+    device._context, device._device, device._own_stream = "context", 0, "stream"
+    device._stream, device._memory = device._own_stream, {CudaMemory(512, 8, owned=True)}
     device.close()
     assert log == list(names)
 
