@@ -19,7 +19,7 @@ from golden_bench import nothing_measured
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, FakeTask, fake
 from portblas_fakes import tune as tune_like_portblas
-from tunesmith.bench import Policy, faults
+from tunesmith.bench import Policy, injected_faults
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic
 from tunesmith.logic.random.table import read_table
@@ -172,7 +172,7 @@ class Stop:
             monkeypatch.setattr(module, "reached", self.reached)
 
     def reached(self, point: str) -> None:
-        faults.reached(point)
+        injected_faults.reached(point)
         self.passages[point] += 1
         if (point, self.passages[point]) == (self.point, PASSAGE[self.point]):
             self.ahead = 1e9
@@ -187,7 +187,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str
         run_it = f"COMMANDS[{name!r}].run(Path({str(folder)!r}), None)"
         within = "" if measures(point, how) else "with nothing_measured(ALIKE): "
         program = f"from test_run_stopped import *\n{within}{run_it}"
-        variables = {faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
+        variables = {injected_faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
         folders = [Path(__file__).parent, Path(__file__).parents[1] / "support", os.environ.get("PYTHONPATH")]
         path = os.pathsep.join(map(str, filter(None, folders)))
         done = subprocess.run([sys.executable, "-c", program], env=environment(**variables, PYTHONPATH=path))

@@ -304,9 +304,9 @@ def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypa
     def of_driver(function):
         return lambda *given: log.append((function, *(one.value for one in given))) or 0
 
-    monkeypatch.setattr("tunesmith.devices.cuda.repeated.entry", of_driver)
+    monkeypatch.setattr("tunesmith.devices.cuda.repeated.driver_function", of_driver)
     device = object.__new__(cuda.CudaDevice)
-    device._context, device._own, device._stream = "ours", 7, 7
+    device._context, device._own_stream, device._stream = "ours", 7, 7
     memory = cuda.CudaMemory(1000, 64, owned=True)
     with device.on(5):
         device.prepare(Plan((Write(16, b"abc"),), 64), [], {}, memory).enqueue()

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.records import Measurement, Outcome
 from tunesmith.store import RunState, Store
 
@@ -14,7 +14,7 @@ from tunesmith.store import RunState, Store
 class Reuse(StrEnum):
     """What counts of what was measured before a run: everything, only what ran right, or nothing.
 
-    What failed because of the machine (`bench.machine.blame`) never counts, whatever an earlier version stored.
+    What failed because of the machine (`bench.machine_failures`) never counts, whatever an earlier version stored.
     """
 
     ALL = "all"
