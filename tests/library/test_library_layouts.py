@@ -232,7 +232,7 @@ def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
 def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monkeypatch):
     """What is kept is forgotten when it is too much, and found out again."""
     bound = 4
-    monkeypatch.setattr("tunesmith.library.launch._remembered.REMEMBERED", bound)
+    monkeypatch.setattr("tunesmith.library.launch._layout_cache.REMEMBERED", bound)
     monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
     told: list[Launched] = []
     with library(logic(NN), launched=told.append) as lib:
@@ -241,7 +241,7 @@ def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monke
             a, b = columns(size, 3), columns(3, 5)
             out = lib.matmul(a, b, out=columns(size, 5)) if call == "matmul" else lib.launch(NN, A=a, B=b)
             close(out, a @ b)
-            assert 1 <= len(calls._known) <= bound
+            assert 1 <= len(calls._entries) <= bound
             assert 1 <= len(lib._launchers[""]._ready) <= bound
     assert [one.problem.sizes[0] for one in told] == [*range(1, 12), 1, 11]
 

@@ -8,7 +8,7 @@ from protocol_fakes import (
     LEGAL,
     TILED,
     Exact,
-    FakeJudge,
+    FakeOracle,
     benchmark,
     by,
     final,
@@ -99,9 +99,9 @@ def test_a_join_does_not_measure_what_was_measured() -> None:
 
 
 def test_a_join_that_measures_defers_and_drops_as_a_step_does() -> None:
-    judge = FakeJudge(illegal=lambda c: "no" if c["a"] == 3 or (c["a"] == 2 and c["late"] == 0) else "")
+    oracle = FakeOracle(illegal=lambda c: "no" if c["a"] == 3 or (c["a"] == 2 and c["late"] == 0) else "")
     group = phases({"a": 1, "late": 0}, fork(a=[1, 2, 3]), join("a"), benchmark(Phase.BENCHMARK_JOIN, late=[4, 5]))
-    result = run(group, Exact(same), judge)
+    result = run(group, Exact(same), oracle)
     assert [dict(t.proposal.substituted) for t in result.steps[1].trials] == [{}, {"late": 4}, {}]
     assert [d.lineage.fixed["a"] for d in result.dropped] == [3]
     assert kept(result, "a", "late") == [(1, 4), (2, 4)]
@@ -126,6 +126,6 @@ def test_an_unknown_name_in_a_join_stops_before_anything_is_measured() -> None:
 
 def test_a_derived_value_goes_before_a_parameter_of_its_name() -> None:
     """DepthU is what the kernel says it is, not what the file happens to hold."""
-    judge = FakeJudge(derive=lambda c: {"DepthU": c.integer("LoopUnroll") * 2})
+    oracle = FakeOracle(derive=lambda c: {"DepthU": c.integer("LoopUnroll") * 2})
     group = phases({"DepthU": 0, "LoopUnroll": 4}, fork(LoopUnroll=[4, 8]), join("DepthU"))
-    assert len(run(group, Exact(same), judge).survivors) == 2
+    assert len(run(group, Exact(same), oracle).survivors) == 2

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from protocol_fakes import Exact, FakeJudge, Noisy, Seconds, benchmark, phases, size, sizes
+from protocol_fakes import Exact, FakeOracle, Noisy, Seconds, benchmark, phases, size, sizes
 from tunesmith.protocol import Cell, ContestDecision, Objective, TimeTable, run
 from tunesmith.protocol.intervals import paired_interval
 from tunesmith.records import Configuration, Estimate, Problem
 
-FLOPS = FakeJudge(flops=lambda problem: float(problem.sizes[0]) ** 3)
+FLOPS = FakeOracle(flops=lambda problem: float(problem.sizes[0]) ** 3)
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""A judge and measurers for the protocol that need no device: legality and times are functions that a test gives."""
+"""An oracle and measurers for the protocol that need no device: legality and times are functions that a test gives."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def phases(
 
 
 @dataclass
-class FakeJudge:
+class FakeOracle:
     """`illegal` gives the reason why not, or "" when legal."""
 
     illegal: Callable[[Configuration], str] = lambda config: ""
@@ -175,7 +175,7 @@ class Noisy:
         return Estimate(float(taken[7]), float(taken[3]), float(taken[11]), 15)
 
 
-LEGAL = FakeJudge()
+LEGAL = FakeOracle()
 
 
 def kept(result: ProtocolResult, *names: str) -> list[tuple[object, ...]]:
@@ -208,4 +208,4 @@ def three_dimensional(config: Configuration) -> dict[str, tuple[int, int]]:
     return {"MacroTile": (rows * height, columns * width)}
 
 
-TILED = FakeJudge(derive=three_dimensional)
+TILED = FakeOracle(derive=three_dimensional)

@@ -14,8 +14,8 @@ from tunesmith.records import Configuration, Problem, Rejection, Value
 from tunesmith.search import MOST_WHOLE, Candidates, sample
 from tunesmith.spaces import Combinations
 
-from .judge import Judge, first_rejection
 from .lineage import Lineage
+from .oracle import Oracle, first_rejection
 from .steps import Join, Phases
 
 Values = tuple[str, tuple[Value, ...]]
@@ -53,21 +53,21 @@ class Proposal:
         held = self.lineage.configuration
         return held if held in self.configurations else dict(self.duplicates).get(held)
 
-    def only(self, asked: Collection[Configuration], judge: Judge) -> Proposal:
+    def only(self, asked: Collection[Configuration], oracle: Oracle) -> Proposal:
         """What is left of it where a search asked for no more than these, in their order."""
         if self.refusal:
             return self
         names = tuple(self.candidates[0][1])
         distinct: dict[str, Configuration] = {}
         for config in asked:
-            distinct.setdefault(judge.identity(config), config)
+            distinct.setdefault(oracle.identity(config), config)
         candidates = {config: config.only(names) for config in distinct.values()}
         duplicates = tuple((config, stands) for config, stands in self.duplicates if stands in candidates)
         return replace(self, candidates=tuple(candidates.items()), duplicates=duplicates)
 
 
 def propose(
-    lineage: Lineage, later: Sequence[Values], choices: Combinations, problems: Sequence[Problem], judge: Judge
+    lineage: Lineage, later: Sequence[Values], choices: Combinations, problems: Sequence[Problem], oracle: Oracle
 ) -> Proposal:
     """The legal ones of a lineage's choices; where there is none, with parameters of `later` steps replaced.
 
@@ -76,7 +76,7 @@ def propose(
     """
     asked, first = 0, None
     for substituted in substitutions(lineage, later):
-        proposal = _legal(lineage.substitute(substituted), choices, problems, judge)
+        proposal = _legal(lineage.substitute(substituted), choices, problems, oracle)
         if proposal.candidates:
             return replace(proposal, substituted=substituted)
         first = first or proposal
@@ -87,15 +87,15 @@ def propose(
     return Proposal(lineage, rejected=first.rejected, refusal=_refusal(first, asked))
 
 
-def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Candidates:
+def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[Problem], oracle: Oracle) -> Candidates:
     """What a search chooses from in a lineage's step, beginning with what the lineage holds."""
 
     def legal(config: Configuration) -> bool:
-        return first_rejection(judge, config, problems) is None
+        return first_rejection(oracle, config, problems) is None
 
     def describe(config: Configuration) -> Mapping[str, Value]:
-        guess = math.fsum(judge.guess(config, p) for p in problems if not judge.rejections_for(config, p))
-        return {**judge.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
+        guess = math.fsum(oracle.guess(config, p) for p in problems if not oracle.rejections_for(config, p))
+        return {**oracle.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
 
     first = () if proposal.incumbent is None else (proposal.incumbent,)
     if choices.count <= MOST_WHOLE or proposal.refusal:
@@ -126,7 +126,7 @@ def proposals(
     lineages: Sequence[Lineage],
     choices: Combinations,
     problems: Sequence[Problem],
-    judge: Judge,
+    oracle: Oracle,
 ) -> list[Proposal]:
     """What each lineage may try in the step of that index; substitutes are of parameters that steps after it still vary
     and that the lineage has not settled."""
@@ -134,10 +134,10 @@ def proposals(
     varied = {name for step in after for name in step.choices.names}
     tuned = [(name, values) for name, values in phases.tuned if name in varied]
     later = ([each for each in tuned if each[0] not in lineage.fixed] for lineage in lineages)
-    return [propose(*each, choices, problems, judge) for each in zip(lineages, later, strict=True)]
+    return [propose(*each, choices, problems, oracle) for each in zip(lineages, later, strict=True)]
 
 
-def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Proposal:
+def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem], oracle: Oracle) -> Proposal:
     candidates: list[tuple[Configuration, Configuration]] = []
     rejected: list[tuple[Configuration, Rejection]] = []
     duplicates: list[tuple[Configuration, Configuration]] = []
@@ -148,9 +148,9 @@ def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem],
         first = (held,) if held.only(names) in choices else ()
         looked = islice(sample(Candidates(choices, held, first=first), np.random.default_rng(0)), PATIENCE // 10)
     for config in looked:
-        if rejection := first_rejection(judge, config, problems):
+        if rejection := first_rejection(oracle, config, problems):
             rejected.append((config, rejection))
-        elif (stands := standing.setdefault(judge.identity(config), config)) is config:
+        elif (stands := standing.setdefault(oracle.identity(config), config)) is config:
             candidates.append((config, config.only(names)))
             if is_large:
                 break

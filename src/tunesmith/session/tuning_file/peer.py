@@ -13,7 +13,7 @@ import numpy as np
 from tunesmith.devices import environment
 from tunesmith.devices.host_load import HostLoad
 from tunesmith.library import Launched, Library, load
-from tunesmith.library.doors import door_of, storage_for
+from tunesmith.library.call_adapters import call_adapter_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
@@ -128,7 +128,7 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
 
 def _compared(library: Library, problem: Problem, launched: list[Launched]) -> Iterator[Comparison]:
     """Nothing where there is no peer."""
-    door, random = door_of(problem.type), np.random.default_rng(0)
+    door, random = call_adapter_of(problem.type), np.random.default_rng(0)
     first = storage_for(problem, random)
     if door.peer(problem, first) is None:
         return

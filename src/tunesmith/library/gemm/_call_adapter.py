@@ -1,4 +1,4 @@
-"""GEMM's calls for who checks or compares what was tuned: `matmul` of NumPy arrays."""
+"""Turns a GEMM problem into a call of `matmul` with NumPy arrays, to check a written logic or to compare with NumPy."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tunesmith.library.doors import Door, Storage, logical_arrays
+from tunesmith.library.call_adapters import CallAdapter, Storage, logical_arrays
 from tunesmith.records import Problem, ProblemType
 
 if TYPE_CHECKING:
     from tunesmith.library.library import Library
 
 OF_TENSORS = ("ScaleAB", "F32XdlMathOp")
-"""Fields of types that are asked for by torch tensors alone: NumPy's arrays have no scale, and no TF32."""
+"""Fields of types that only calls with torch tensors need: NumPy's arrays have no scale on the device, and no TF32."""
 
 EPILOGUE = ("UseBias", "Activation")
 
 
-class GemmDoor(Door):
-    """Row-major arrays ask for the product's transpose, so that `b` is the problem's A. They have the problem's leading
-    dimensions; a transposed operand is a transposed view."""
+class GemmCallAdapter(CallAdapter):
+    """Calls `matmul`. A product of row-major arrays is the problem of the transposed product, so `b` is the problem's A.
+    The arrays have the problem's leading dimensions; a transposed operand is a transposed view."""
 
     def takes_host_arrays(self, problem_type: ProblemType) -> bool:
         return not any(name in problem_type.fields for name in OF_TENSORS)
 
     def sizes(self, problem_type: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
-        """M, N, 1, K will do where there is no batch."""
+        """As in `CallAdapter`; a type without a batch also takes M, N, 1, K."""
         if "Batch" not in problem_type.indices and len(given) == 4:
             if given[2] != 1:
                 raise ValueError(f"{problem_type.name} has no batch, {given[2]} was given")
@@ -42,28 +42,28 @@ class GemmDoor(Door):
     def call(self, library: Library, problem: Problem, storage: Storage) -> Callable[[], object]:
         a, b, c, out = _row_major(problem, storage)
         fields, scalars = problem.type.fields, problem.scalars
-        more: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if "UseBias" in fields:
-            more["bias"] = storage["Bias"]
+            options["bias"] = storage["Bias"]
         if "Activation" in fields:
-            more["activation"] = fields.word("Activation")
+            options["activation"] = fields.word("Activation")
         if scalars.get("alpha", 1.0) != 1:
-            more["alpha"] = scalars["alpha"]
+            options["alpha"] = scalars["alpha"]
         if "C" not in self.unread(problem):
-            more |= {"c": c, "beta": scalars["beta"]}
-        return partial(library.matmul, a, b, out=out, **more)
+            options |= {"c": c, "beta": scalars["beta"]}
+        return partial(library.matmul, a, b, out=out, **options)
 
     def peer(self, problem: Problem, storage: Storage) -> Callable[[], object] | None:
-        """NumPy's BLAS, of a plain product."""
-        plain = "C" in self.unread(problem) and not any(name in problem.type.fields for name in EPILOGUE)
-        asked = self.takes_host_arrays(problem.type) and problem.scalars.get("alpha", 1.0) == 1
-        if not (plain and asked):
+        """NumPy's BLAS for a plain product (alpha 1, no beta, no epilogue); None for any other problem."""
+        has_epilogue = any(name in problem.type.fields for name in EPILOGUE) or "C" not in self.unread(problem)
+        is_plain = not has_epilogue and problem.scalars.get("alpha", 1.0) == 1
+        if not (is_plain and self.takes_host_arrays(problem.type)):
             return None
         a, b, _, out = _row_major(problem, storage)
         return partial(np.matmul, a, b, out=out)
 
 
 def _row_major(problem: Problem, storage: Storage) -> tuple[Any, Any, Any, Any]:
-    """a, b, c and out of `matmul`."""
+    """The arguments a, b, c and out of `matmul`."""
     arrays = logical_arrays(problem, storage)
     return arrays["B"].T, arrays["A"].T, arrays["C"].T, arrays["D"].T

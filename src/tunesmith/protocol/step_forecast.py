@@ -12,11 +12,11 @@ from tunesmith.records import Configuration, Problem
 from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
 from tunesmith.spaces import Combinations
 
-from ._run import AS_IT_IS, fork
+from .benchmark_protocol import AS_IT_IS, fork
 from .candidates import Proposal, candidates_of, proposals
 from .joins import check_names, key_of
-from .judge import Judge
 from .lineage import Lineage
+from .oracle import Oracle
 from .results import step_names
 from .steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
 
@@ -88,20 +88,20 @@ Program = Callable[[Configuration], str]
 """Equal for configurations of which one program is compiled; asked only of legal ones."""
 
 
-def forecast(phases: Phases, judge: Judge, program: Program | None = None) -> StepsForecast:
+def forecast(phases: Phases, oracle: Oracle, program: Program | None = None) -> StepsForecast:
     """Walk through the steps without measuring; without `program`, every solution is a program of its own. Raises
     UserError for a join over an unknown name."""
-    check_names(phases, judge)
-    before, after = (_LineageWalk(phases, judge, legal, program or judge.identity).steps() for legal in (False, True))
+    check_names(phases, oracle)
+    before, after = (_LineageWalk(phases, oracle, legal, program or oracle.identity).steps() for legal in (False, True))
     return StepsForecast(before, after, _exhaustive(phases))
 
 
 class _LineageWalk:
     """Lineages on their way through the steps, what was tuned in them so far, and whether they were measured since the
-    fork. With `only_legal`, what the judge rejects is left out."""
+    fork. With `only_legal`, what the oracle rejects is left out."""
 
-    def __init__(self, phases: Phases, judge: Judge, only_legal: bool, program: Program) -> None:
-        self._phases, self._judge, self._only_legal, self._program = phases, judge, only_legal, program
+    def __init__(self, phases: Phases, oracle: Oracle, only_legal: bool, program: Program) -> None:
+        self._phases, self._oracle, self._only_legal, self._program = phases, oracle, only_legal, program
         self._cells: set[tuple[str, Problem]] = set()
         self._programs: set[str] = set()
         self._lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
@@ -140,7 +140,7 @@ class _LineageWalk:
         search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
         fresh = programs = 0
         if self._only_legal:
-            proposed = proposals(self._phases, index, self._lineages, choices, problems, self._judge)
+            proposed = proposals(self._phases, index, self._lineages, choices, problems, self._oracle)
             counts, cells, fresh, programs = self._legal(proposed, choices, problems)
             rejections = [rejection for each in proposed for _, rejection in each.rejected]
             made = replace(
@@ -180,20 +180,20 @@ class _LineageWalk:
         of too many choices, what a sample speaks for."""
         legal, scale = [proposal.configurations for proposal in proposals], 1
         if choices.count > MOST_WHOLE:
-            spaces = [candidates_of(proposal, choices, problems, self._judge) for proposal in proposals]
+            spaces = [candidates_of(proposal, choices, problems, self._oracle) for proposal in proposals]
             sampled = [tuple(filter(space.legal, map(space.base.__or__, some(space.choices)))) for space in spaces]
             # Where the sample has none, the one that was found speaks for all.
             legal, scale = [seen or known for seen, known in zip(sampled, legal, strict=True)], choices.count // SAMPLE
         # Solutions that several lineages have are measured once; which these are, a sample does not show.
         configs = list(chain(*legal))
         if scale == 1:
-            configs = list({self._judge.identity(config): config for config in configs}.values())
-        runnable = [(c, p) for c in configs for p in problems if not self._judge.rejections_for(c, p)]
+            configs = list({self._oracle.identity(config): config for config in configs}.values())
+        runnable = [(c, p) for c in configs for p in problems if not self._oracle.rejections_for(c, p)]
         counts, cells = [len(each) * scale for each in legal], len(runnable) * scale
         if scale > 1:
             return counts, cells, cells, len({self._program(config) for config in configs}) * scale
         met, compiled = len(self._cells), len(self._programs)
-        self._cells.update((self._judge.identity(config), problem) for config, problem in runnable)
+        self._cells.update((self._oracle.identity(config), problem) for config, problem in runnable)
         self._programs.update(self._program(config) for config, _ in runnable)
         return counts, cells, len(self._cells) - met, len(self._programs) - compiled
 
@@ -206,14 +206,14 @@ class _LineageWalk:
         is_estimated = False
         for lineage in self._lineages:
             config = lineage.configuration
-            held = key_of(config, names, self._judge)
+            held = key_of(config, names, self._oracle)
             # A step that never moves the key alone is left out.
             moving = [
-                each for each in self._tuned if any(key_of(config | c, names, self._judge) != held for c in some(each))
+                each for each in self._tuned if any(key_of(config | c, names, self._oracle) != held for c in some(each))
             ]
             within = Combinations(tuple(axis for each in moving for axis in each.axes))
             is_estimated |= within.count > MOST_WHOLE
-            reach = {key_of(config | choice, names, self._judge) for choice in some(within)}
+            reach = {key_of(config | choice, names, self._oracle) for choice in some(within)}
             (others if reach <= keys else first).append(lineage)
             keys |= reach
         self._lineages = tuple((first + others)[: len(keys)])

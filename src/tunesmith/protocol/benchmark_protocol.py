@@ -20,9 +20,9 @@ from tunesmith.spaces import Combinations
 from .candidates import Proposal, candidates_of, proposals
 from .drive import Searched, carry_out
 from .joins import best_of_each, check_names, key_of
-from .judge import Judge
 from .lineage import Lineage
 from .measure import Measure, TimeTable
+from .oracle import Oracle
 from .results import NOTHING_RAN, ProtocolResult, StepResult, StepTrial, step_names
 from .steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Objective, Phases
 from .winners import Confirm, Contest, choose, relative_costs
@@ -36,7 +36,7 @@ AS_IT_IS = Combinations(())
 def run(
     phases: Phases,
     measure: Measure,
-    judge: Judge,
+    oracle: Oracle,
     observe: Observe = lambda _: None,
     decided: Observe = lambda _: None,
 ) -> ProtocolResult:
@@ -46,11 +46,11 @@ def run(
     A lineage that cannot go on is dropped with its reason; when none is left, the remaining steps are empty. Raises
     UserError, before anything is measured, for what `check` finds.
     """
-    check(phases, judge)
+    check(phases, oracle)
     lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
     results: list[StepResult] = []
     for index, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
-        bench = _Bench(name, phases, index, measure, judge)
+        bench = _Bench(name, phases, index, measure, oracle)
         match step:
             case Fork(choices):
                 result = StepResult(name, step, lineages, fork(lineages, choices))
@@ -66,16 +66,16 @@ def run(
     return ProtocolResult(tuple(results), tuple(lineage.configuration for lineage in lineages))
 
 
-def check(phases: Phases, judge: Judge) -> None:
+def check(phases: Phases, oracle: Oracle) -> None:
     """Raise UserError for what would otherwise fail after hours: a join over an unknown name, a strategy that needs
     what is not installed, `max` without work."""
-    check_names(phases, judge)
+    check_names(phases, oracle)
     STRATEGIES[phases.search.strategy].start(Candidates.of_list(()), np.random.default_rng(0))
     if phases.objective is not Objective.MAX:
         return
     for step in phases.steps:
         for problem in () if isinstance(step, Fork) else step.problems:
-            if judge.work(problem) <= 0:
+            if oracle.work(problem) <= 0:
                 raise UserError("objective", f"max compares FLOP/s, and {problem} has no FLOP", "take geomean or worst")
 
 
@@ -91,16 +91,16 @@ class _Bench:
     phases: Phases
     index: int
     measure: Measure
-    judge: Judge
+    oracle: Oracle
 
     def benchmark(self, step: Benchmark, lineages: tuple[Lineage, ...]) -> StepResult:
         """Every lineage takes the best of the step's choices for itself."""
         proposed = self._propose(lineages, step.choices, step.problems)
         searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposed)]
-        table, cells = carry_out(searches, self.measure, self.judge.identity)
+        table, cells = carry_out(searches, self.measure, self.oracle.identity)
         told = table.rows()
         trials = tuple(
-            self._tried(proposal.only(searched.search.told, self.judge), step, told, searched.confirmed)
+            self._tried(proposal.only(searched.search.told, self.oracle), step, told, searched.confirmed)
             for proposal, searched in zip(proposed, searches, strict=True)
         )
         return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
@@ -112,11 +112,11 @@ class _Bench:
         if not all(lineage.times for lineage in lineages):
             proposed = self._propose(lineages, AS_IT_IS, step.problems)
             searches = [self._all_of(rivals, step) for rivals in self._rivals(proposed, step.names)]
-            table, cells = carry_out(searches, self.measure, self.judge.identity)
+            table, cells = carry_out(searches, self.measure, self.oracle.identity)
             told = table.rows()
             trials = tuple(self._tried(proposal, step, told, self.measure.confirm) for proposal in proposed)
             measured = _going_on(trials)
-        kept = best_of_each(measured, step, self.phases.objective, self.judge)
+        kept = best_of_each(measured, step, self.phases.objective, self.oracle)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
 
     def final(self, step: Final, lineages: tuple[Lineage, ...], decided: Observe) -> StepResult:
@@ -126,10 +126,10 @@ class _Bench:
         trials = self._distinct([part for proposal in proposed for part in _each_candidate(proposal)])
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         searched = self._all_of(survivors, step, MeasureMode.FULL)
-        table, cells = carry_out([searched], self.measure, self.judge.identity)
+        table, cells = carry_out([searched], self.measure, self.oracle.identity)
         result, told = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells), table.rows()
         for problem in step.problems:
-            contest = Contest(survivors, (problem,), told, Objective.GEOMEAN, self.judge.work)
+            contest = Contest(survivors, (problem,), told, Objective.GEOMEAN, self.oracle.work)
             if decision := choose(contest, self.measure.confirm):
                 decisions = {**result.decisions, problem: decision}
                 paired = {cell: samples for made in decisions.values() for cell, samples in made.paired.items()}
@@ -140,16 +140,16 @@ class _Bench:
     def _propose(
         self, lineages: Sequence[Lineage], choices: Combinations, problems: Sequence[Problem]
     ) -> list[Proposal]:
-        return proposals(self.phases, self.index, lineages, choices, problems, self.judge)
+        return proposals(self.phases, self.index, lineages, choices, problems, self.oracle)
 
     def _search(self, proposal: Proposal, step: Benchmark, number: int) -> Searched:
         """Among one lineage's choices, by the file's strategy; then its finalists, where the times leave doubt."""
 
         def contest(told: Told) -> Contest:
-            return self._contest(proposal.only(told, self.judge), step, told)
+            return self._contest(proposal.only(told, self.oracle), step, told)
 
         plan = self.phases.search
-        candidates = candidates_of(proposal, step.choices, step.problems, self.judge)
+        candidates = candidates_of(proposal, step.choices, step.problems, self.oracle)
         candidates = replace(candidates, trials=plan.trials, costs=lambda told: relative_costs(contest(told)))
         strategy = RaceThenConfirm(lambda told: _finals(contest(told)), STRATEGIES[plan.strategy])
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
@@ -163,7 +163,7 @@ class _Bench:
         return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
 
     def _contest(self, proposal: Proposal, step: Benchmark | Join, told: Told) -> Contest:
-        objective, work = self.phases.objective, self.judge.work
+        objective, work = self.phases.objective, self.oracle.work
         configs, incumbent = proposal.configurations, proposal.incumbent
         return Contest(configs, step.problems, told, objective, work, incumbent, step.weights)
 
@@ -183,7 +183,7 @@ class _Bench:
         rivals: dict[Configuration, list[Configuration]] = defaultdict(list)
         for proposal in proposals:
             for config in proposal.configurations:
-                rivals[key_of(config, names, self.judge)].append(config)
+                rivals[key_of(config, names, self.oracle)].append(config)
         return list(rivals.values())
 
     def _distinct(self, proposals: Sequence[Proposal]) -> tuple[StepTrial, ...]:
@@ -192,7 +192,7 @@ class _Bench:
         trials = []
         for proposal in proposals:
             stands = [
-                (config, first.setdefault(self.judge.identity(config), config)) for config in proposal.configurations
+                (config, first.setdefault(self.oracle.identity(config), config)) for config in proposal.configurations
             ]
             if all(config is stand for config, stand in stands):
                 chosen = [choice for _, choice in proposal.candidates]

@@ -8,7 +8,7 @@ from typing import Protocol
 from tunesmith.records import Configuration, Problem, Rejection, Value
 
 
-class Judge(Protocol):
+class Oracle(Protocol):
     """Legality, derived values, identity and work, for one problem type on one target.
 
     Pure: the same question has the same answer. It may be asked often, so an implementation should remember.
@@ -41,13 +41,13 @@ class Judge(Protocol):
         ...
 
 
-def first_rejection(judge: Judge, config: Configuration, problems: Sequence[Problem]) -> Rejection | None:
+def first_rejection(oracle: Oracle, config: Configuration, problems: Sequence[Problem]) -> Rejection | None:
     """Why the configuration is of no use on any of these problems; None when it can run at least one."""
-    if never := judge.rejections(config):
+    if never := oracle.rejections(config):
         return never[0]
     first: Rejection | None = None
     for problem in problems:
-        refused = judge.rejections_for(config, problem)
+        refused = oracle.rejections_for(config, problem)
         if not refused:
             return None
         first = first or refused[0]

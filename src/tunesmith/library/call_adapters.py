@@ -1,4 +1,4 @@
-"""How an operation's problem becomes a call of the library: for who checks or compares what was tuned."""
+"""Turns a problem with its operands into a call of the library, to check a written logic or to compare with a peer."""
 
 from __future__ import annotations
 
@@ -17,51 +17,57 @@ if TYPE_CHECKING:
     from .library import Library
 
 Storage = Mapping[str, Array]
-"""One-dimensional memory of a problem's operands by name, inputs and outputs, as `Operation.inputs` gives it."""
+"""One-dimensional memory of a problem's inputs and outputs by operand name, as `Operation.inputs` gives it."""
 
 
-class Door:
-    """An operation's calls. This one is for all that have no front door but `Library.launch`."""
+class CallAdapter:
+    """Calls the library for problems of one operation. This base class does so by `Library.launch`; an operation with
+    a call of its own (GEMM: `matmul`) has a subclass."""
 
     def takes_host_arrays(self, problem_type: ProblemType) -> bool:
-        """Whether NumPy arrays can ask for problems of the type."""
+        """Whether a call with NumPy arrays can be a problem of the type."""
         return True
 
     def sizes(self, problem_type: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
-        """A size for each index, as a person gave them. Raises ValueError for another number of them."""
+        """A size for each index, from the sizes that a person gave. Raises ValueError for a wrong number of sizes."""
         indices = problem_type.indices
         if len(given) != len(indices):
             raise ValueError(f"{problem_type.name} has the sizes {', '.join(indices)}; {len(given)} numbers were given")
         return given
 
     def unread(self, problem: Problem) -> Collection[str]:
-        """Operands of role in that nobody reads, so that a caller may leave them out."""
+        """Input operands that no kernel reads for this problem, so that a caller may leave them out."""
         return ()
 
     def call(self, library: Library, problem: Problem, storage: Storage) -> Callable[[], object]:
-        """The call that solves the problem in this memory, by the library's public face."""
+        """A function that solves the problem in this memory by a public method of the library."""
         sizes = dict(zip(problem.type.indices, problem.sizes, strict=True))
         arrays = logical_arrays(problem, storage)
         return partial(library.launch, problem.type, arrays, sizes=sizes, scalars=problem.scalars)
 
     def peer(self, problem: Problem, storage: Storage) -> Callable[[], object] | None:
-        """The same by another library on the host, into the same memory; None where there is nobody to compare with."""
+        """A function that solves the problem in the same memory by another library on the host; None if there is no
+        such library."""
         return None
 
 
-DOORS: Registry[Door] = Registry("door", {"GEMM": "tunesmith.library.gemm._door:GemmDoor"}, group="tunesmith.doors")
-"""By operation, of those that have one of their own."""
+CALL_ADAPTERS: Registry[CallAdapter] = Registry(
+    "door", {"GEMM": "tunesmith.library.gemm._call_adapter:GemmCallAdapter"}, group="tunesmith.doors"
+)
+"""By operation, for operations with an adapter of their own. Other distributions register theirs under the group's
+name, which therefore stays `tunesmith.doors`."""
 
-_ANY = Door()
+_DEFAULT = CallAdapter()
 
 
-def door_of(problem_type: ProblemType) -> Door:
+def call_adapter_of(problem_type: ProblemType) -> CallAdapter:
+    """The adapter of the type's operation; the one that calls `Library.launch` if the operation has none."""
     operation = problem_type.operation
-    return DOORS[operation] if operation in DOORS else _ANY  # noqa: SIM401 (a registry has no get)
+    return CALL_ADAPTERS[operation] if operation in CALL_ADAPTERS else _DEFAULT  # noqa: SIM401 (a registry has no get)
 
 
 def storage_for(problem: Problem, random: np.random.Generator) -> dict[str, Array]:
-    """Random inputs as verification uses them, and outputs full of NaN, or of zeros where their type has none."""
+    """Random inputs as verification uses them; outputs full of NaN, or of zeros if their data type has no NaN."""
     operation = OPERATIONS[problem.type.operation]
     storage: dict[str, Array] = dict(operation.inputs(problem, random))
     for operand in operation.operands(problem):
@@ -72,6 +78,7 @@ def storage_for(problem: Problem, random: np.random.Generator) -> dict[str, Arra
 
 
 def logical_arrays(problem: Problem, storage: Storage) -> dict[str, Array]:
-    """Views of memory in the operands' logical shapes."""
+    """Views of the memory in the operands' logical shapes."""
     operands = OPERATIONS[problem.type.operation].operands(problem)
-    return {x.name: spread(storage[x.name], x.shape, x.strides) for x in operands if x.name in storage}
+    present = [operand for operand in operands if operand.name in storage]
+    return {operand.name: spread(storage[operand.name], operand.shape, operand.strides) for operand in present}
