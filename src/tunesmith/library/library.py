@@ -12,7 +12,7 @@ from typing import Any
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
-from tunesmith.logic import Choice, Logic, logic_files, place_in
+from tunesmith.logic import Choice, Logic, location_in, logic_files
 from tunesmith.problems import OPERATIONS, whole_size
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, fresh
@@ -69,7 +69,7 @@ def _check_configurations(file: Path, logic: Logic) -> None:
     kind = logic.document.problem_type
 
     def wrong(what: str, *path: str | int, remedy: str = remedy) -> UserError:
-        return UserError(place_in(file, *path), what, remedy)
+        return UserError(location_in(file, *path), what, remedy)
 
     if kind.operation not in OPERATIONS:
         what = f"there is no operation {kind.operation}; there are {', '.join(OPERATIONS)}"

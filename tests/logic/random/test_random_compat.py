@@ -14,8 +14,8 @@ from random_benchmarks import GOLDEN, decide, pair, rows
 from tunesmith.formats import read_random
 from tunesmith.formats.random.outputs import write_selection
 from tunesmith.logic.random.choice import choose
-from tunesmith.logic.random.compat import descending
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.rocrand_ranking import descending
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import LaunchShape, Rejection
 

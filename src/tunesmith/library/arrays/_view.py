@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 16
-"""Bytes to which addresses of operands must be aligned for tensor maps, and for programs compiled for such addresses."""
+"""Bytes to which addresses of operands must be aligned for tensor maps and for programs compiled for such addresses."""
 
 NOT_YET = 256
 """Stands for an address that is not known yet: aligned as the later one, and not null, so that tensor maps can be

@@ -21,8 +21,8 @@ EPILOGUE = ("UseBias", "Activation")
 
 
 class GemmCallAdapter(CallAdapter):
-    """Calls `matmul`. A product of row-major arrays is the problem of the transposed product, so `b` is the problem's A.
-    The arrays have the problem's leading dimensions; a transposed operand is a transposed view."""
+    """Calls `matmul`. A product of row-major arrays is the problem of the transposed product, so `b` is the problem's
+    A. The arrays have the problem's leading dimensions; a transposed operand is a transposed view."""
 
     def takes_host_arrays(self, problem_type: ProblemType) -> bool:
         return not any(name in problem_type.fields for name in OF_TENSORS)

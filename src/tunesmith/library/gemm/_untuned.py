@@ -15,8 +15,8 @@ from ._layouts import LayoutMatch, matches_of, misfits, problem_of, sizes_by
 from ._request import GemmRequest
 
 SMALL = 64
-"""The largest sizes at which a type is tried if no kernel takes the product at its full size; the product may be made in
-parts."""
+"""The largest sizes at which a type is tried if no kernel takes the product at its full size; the product may be
+computed in parts."""
 
 
 def untuned_match(launcher: Launcher, call: CheckedCall) -> LayoutMatch | None:

@@ -31,7 +31,7 @@ VALUE_TYPES = {**{dtype: value_type for value_type, dtype in DTYPES.items()}, **
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """`count` elements of data type `dtype` (NumPy's name): the flat host `array`, or at `address` on the GPU `selector`.
+    """`count` elements of type `dtype` (NumPy's name): the flat host `array`, or at `address` on the GPU `selector`.
 
     `stream` is used if the caller names no stream. If both are None, the generator's own stream is used, which then has
     to wait for the work on the stream `written_on`.

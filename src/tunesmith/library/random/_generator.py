@@ -90,8 +90,8 @@ class Generator:
 
     @property
     def shape(self) -> LaunchShape | None:
-        """The launch shape, on which the sequence of a dynamic ordering depends; None while it is unknown, since a table
-        is given and no device has been chosen yet.
+        """The launch shape, on which the sequence of a dynamic ordering depends; None while it is unknown, since a
+        table is given and no device has been chosen yet.
 
         A distribution and type may have a launch shape of their own if it does not change the numbers: see `launched`.
         """

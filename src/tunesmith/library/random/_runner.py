@@ -1,4 +1,4 @@
-"""One generator on one device: its launches, and the tables and engines that it keeps in device memory between calls."""
+"""One generator on one device: its launches, and its tables and engines in device memory between calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REMEMBERED = 256
 """The most requests whose plans are kept."""
 
 POISSON_ROOM = 1 << 14
-"""Bytes, at least those of any Poisson distribution's table. With this much extra, the workspace serves all requests."""
+"""Bytes, at least those of any Poisson distribution's table. With so much extra, the workspace serves all requests."""
 
 WORKSPACE = "workspace"
 
@@ -106,8 +106,8 @@ class Runner:
     def fill(
         self, request: FillRequest, position: Position, buffer: Buffer, stream: Stream | None
     ) -> tuple[Position, GeneratorLaunch]:
-        """Fill the buffer with the sequence from `position` on: on the caller's stream without waiting, or, for None, on
-        the device's own stream until it is done.
+        """Fill the buffer with the sequence from `position` on: on the caller's stream without waiting, or, for None,
+        on the device's own stream until it is done.
 
         Returns the next position, and the launch. Raises UserError if the request cannot run on the device, LaunchError
         if the device fails.

@@ -82,8 +82,8 @@ class Shapes:
         return self.requested or (None if self.table.entries else self._default)
 
     def own(self, architecture: str) -> LaunchShape:
-        """The generator's shape on an architecture. In the default ordering, a tuned shape with another number of engines
-        is passed over."""
+        """The generator's shape on an architecture. In the default ordering, a tuned shape with another number of
+        engines is passed over."""
         if self.requested:
             return self.requested
         tuned, default = self.table.shape(architecture, self.settings.generator.name), self._default
@@ -106,7 +106,7 @@ class Shapes:
 
 
 def natural(name: str, value: int, below: int | None = None, least: int = 0) -> int:
-    """`value` as an int. Raises UserError if it is no whole number, smaller than `least`, or not smaller than `below`."""
+    """`value` as an int. Raises UserError if it is no whole number, less than `least`, or not less than `below`."""
     try:
         number = operator.index(value)
     except TypeError:
