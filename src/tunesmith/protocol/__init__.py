@@ -1,4 +1,5 @@
-"""In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
+"""In what order? Phases, steps, lineages, winners. Pure: the caller passes a `Measure`, which measures configurations,
+and an `Oracle`, which answers questions about them."""
 
 from .benchmark_protocol import run
 from .drive import Searched, carry_out

@@ -1,8 +1,8 @@
-"""The benchmark protocol: lineages carried through the steps of one size group.
+"""The benchmark protocol: `run` takes lineages through the steps of one size group.
 
-After Tensile's "Benchmark Protocol" (six phases, determined parameters, forks and joins), with each lineage tuned by
-itself. Pure: no device, file or clock; the same answers of `measure` give the same result, so a run that was killed
-goes on by being run again over what was measured.
+After Tensile's "Benchmark Protocol" (six phases, determined parameters, forks and joins), but each lineage is tuned by
+itself. Pure: no device, file or clock. The same answers of `measure` give the same result, so a run that was killed
+continues when it is run again over the stored measurements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .winners import Confirm, Contest, choose, relative_costs
 Observe = Callable[[StepResult], None]
 
 AS_IT_IS = Combinations(())
-"""The one choice of a step that measures lineages without varying anything."""
+"""The only choice of a step that measures lineages without varying anything."""
 
 
 def run(
@@ -40,26 +40,26 @@ def run(
     observe: Observe = lambda _: None,
     decided: Observe = lambda _: None,
 ) -> ProtocolResult:
-    """Carry out the steps of a size group; `observe` is told each as it ends, `decided` the final after each size that
-    it decides.
+    """Carry out the steps of a size group. `observe` gets the result of each step when it ends, `decided` the final
+    step's result after each size that it decides.
 
-    A lineage that cannot go on is dropped with its reason; when none is left, the remaining steps are empty. Raises
-    UserError, before anything is measured, for what `check` finds.
+    A lineage that cannot go on is dropped, with its reason. If none is left, the remaining steps are empty. Before
+    anything is measured, raises UserError for the mistakes that `check` finds.
     """
     check(phases, oracle)
     lineages: tuple[Lineage, ...] = (Lineage(phases.start),)
     results: list[StepResult] = []
     for index, (name, step) in enumerate(zip(step_names(phases), phases.steps, strict=True)):
-        bench = _Bench(name, phases, index, measure, oracle)
+        measured_step = _MeasuredStep(name, phases, index, measure, oracle)
         match step:
             case Fork(choices):
                 result = StepResult(name, step, lineages, fork(lineages, choices))
             case Benchmark():
-                result = bench.benchmark(step, lineages)
+                result = measured_step.benchmark(step, lineages)
             case Join():
-                result = bench.join(step, lineages)
+                result = measured_step.join(step, lineages)
             case Final():
-                result = bench.final(step, lineages, decided)
+                result = measured_step.final(step, lineages, decided)
         observe(result)
         results.append(result)
         lineages = result.after
@@ -67,8 +67,8 @@ def run(
 
 
 def check(phases: Phases, oracle: Oracle) -> None:
-    """Raise UserError for what would otherwise fail after hours: a join over an unknown name, a strategy that needs
-    what is not installed, `max` without work."""
+    """Raise UserError for mistakes that would otherwise show after hours: a join over an unknown name, a strategy whose
+    packages are not installed, the objective `max` for problems without FLOP."""
     check_names(phases, oracle)
     STRATEGIES[phases.search.strategy].start(Candidates.of_list(()), np.random.default_rng(0))
     if phases.objective is not Objective.MAX:
@@ -80,12 +80,13 @@ def check(phases: Phases, oracle: Oracle) -> None:
 
 
 def fork(lineages: Sequence[Lineage], choices: Iterable[Configuration]) -> tuple[Lineage, ...]:
+    """A lineage for each lineage and choice."""
     return tuple(lineage | choice for lineage in lineages for choice in choices)
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """One step that measures, with everything that it asks of others."""
+class _MeasuredStep:
+    """Carries out one step that measures."""
 
     name: str
     phases: Phases
@@ -94,7 +95,7 @@ class _Bench:
     oracle: Oracle
 
     def benchmark(self, step: Benchmark, lineages: tuple[Lineage, ...]) -> StepResult:
-        """Every lineage takes the best of the step's choices for itself."""
+        """Every lineage takes the best of the step's choices for it."""
         proposed = self._propose(lineages, step.choices, step.problems)
         searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposed)]
         table, cells = carry_out(searches, self.measure, self.oracle.identity)
@@ -103,10 +104,11 @@ class _Bench:
             self._tried(proposal.only(searched.search.told, self.oracle), step, told, searched.confirmed)
             for proposal, searched in zip(proposed, searches, strict=True)
         )
-        return StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells)
+        return StepResult(self.name, step, lineages, _lineages_after(trials), trials, table, cells)
 
     def join(self, step: Join, lineages: tuple[Lineage, ...]) -> StepResult:
-        """The best lineage for each combination of values, measured first where nothing has been measured."""
+        """Keep the best lineage for each combination of values. Lineages are measured first if they were not since they
+        were forked."""
         trials: tuple[StepTrial, ...] = ()
         table, cells, measured = TimeTable(), 0, lineages
         if not all(lineage.times for lineage in lineages):
@@ -115,24 +117,27 @@ class _Bench:
             table, cells = carry_out(searches, self.measure, self.oracle.identity)
             told = table.rows()
             trials = tuple(self._tried(proposal, step, told, self.measure.confirm) for proposal in proposed)
-            measured = _going_on(trials)
+            measured = _lineages_after(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.oracle)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
 
     def final(self, step: Final, lineages: tuple[Lineage, ...], decided: Observe) -> StepResult:
-        """All choices of every survivor on every problem, each solution once and however slow it is; then the winner of
-        each problem."""
+        """Measure all choices of every survivor on every problem, each solution once and without racing. Then decide
+        the winner of each problem."""
         proposed = self._propose(lineages, step.choices, step.problems)
         trials = self._distinct([part for proposal in proposed for part in _each_candidate(proposal)])
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         searched = self._all_of(survivors, step, MeasureMode.FULL)
         table, cells = carry_out([searched], self.measure, self.oracle.identity)
-        result, told = StepResult(self.name, step, lineages, _going_on(trials), trials, table, cells), table.rows()
+        result, told = (
+            StepResult(self.name, step, lineages, _lineages_after(trials), trials, table, cells),
+            table.rows(),
+        )
         for problem in step.problems:
             contest = Contest(survivors, (problem,), told, Objective.GEOMEAN, self.oracle.work)
             if decision := choose(contest, self.measure.confirm):
                 decisions = {**result.decisions, problem: decision}
-                paired = {cell: samples for made in decisions.values() for cell, samples in made.paired.items()}
+                paired = {cell: samples for each in decisions.values() for cell, samples in each.paired.items()}
                 result = replace(result, table=replace(table, paired=paired), decisions=decisions)
                 decided(result)
         return result
@@ -143,7 +148,8 @@ class _Bench:
         return proposals(self.phases, self.index, lineages, choices, problems, self.oracle)
 
     def _search(self, proposal: Proposal, step: Benchmark, number: int) -> Searched:
-        """Among one lineage's choices, by the file's strategy; then its finalists, where the times leave doubt."""
+        """The search of one lineage among its choices, by the file's strategy. At its end the finalists are measured
+        again if the first times leave doubt."""
 
         def contest(told: Told) -> Contest:
             return self._contest(proposal.only(told, self.oracle), step, told)
@@ -151,14 +157,14 @@ class _Bench:
         plan = self.phases.search
         candidates = candidates_of(proposal, step.choices, step.problems, self.oracle)
         candidates = replace(candidates, trials=plan.trials, costs=lambda told: relative_costs(contest(told)))
-        strategy = RaceThenConfirm(lambda told: _finals(contest(told)), STRATEGIES[plan.strategy])
+        strategy = RaceThenConfirm(lambda told: _finalist_batches(contest(told)), STRATEGIES[plan.strategy])
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
         return Searched(search, step.problems)
 
     def _all_of(
         self, configs: Sequence[Configuration], step: Join | Final, mode: MeasureMode = MeasureMode.RACED
     ) -> Searched:
-        """All of a list, on which no strategy has a say."""
+        """A search that measures all of a list, whatever the file's strategy."""
         candidates = replace(Candidates.of_list(configs), mode=mode)
         return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
 
@@ -168,7 +174,7 @@ class _Bench:
         return Contest(configs, step.problems, told, objective, work, incumbent, step.weights)
 
     def _tried(self, proposal: Proposal, step: Benchmark | Join, told: Told, confirm: Confirm) -> StepTrial:
-        """What became of a lineage, given everybody's first times."""
+        """The trial of a lineage: its winner from the first times, or its refusal."""
         if proposal.refusal:
             return StepTrial(proposal, refusal=proposal.refusal)
         decision = choose(self._contest(proposal, step, told), confirm)
@@ -179,7 +185,7 @@ class _Bench:
         return StepTrial(proposal, decision, settled.timed(decision.times))
 
     def _rivals(self, proposals: Sequence[Proposal], names: Sequence[str]) -> list[list[Configuration]]:
-        """The lineages that a join chooses between, together."""
+        """Groups of configurations between which a join chooses."""
         rivals: dict[Configuration, list[Configuration]] = defaultdict(list)
         for proposal in proposals:
             for config in proposal.configurations:
@@ -187,28 +193,28 @@ class _Bench:
         return list(rivals.values())
 
     def _distinct(self, proposals: Sequence[Proposal]) -> tuple[StepTrial, ...]:
-        """Lineages that go into the final step: of those that are one solution, the first."""
+        """The trials of the final step. Only the first of several lineages that are the same solution goes on."""
         first: dict[str, Configuration] = {}
         trials = []
         for proposal in proposals:
-            stands = [
+            originals = [
                 (config, first.setdefault(self.oracle.identity(config), config)) for config in proposal.configurations
             ]
-            if all(config is stand for config, stand in stands):
+            if all(config is original for config, original in originals):
                 chosen = [choice for _, choice in proposal.candidates]
                 after = None if proposal.refusal else proposal.lineage | chosen[0] if chosen[0] else proposal.lineage
                 trials.append(StepTrial(proposal, after=after, refusal=proposal.refusal))
             else:
-                trials.append(StepTrial(replace(proposal, candidates=(), duplicates=tuple(stands))))
+                trials.append(StepTrial(replace(proposal, candidates=(), duplicates=tuple(originals))))
         return tuple(trials)
 
 
-def _going_on(trials: Sequence[StepTrial]) -> tuple[Lineage, ...]:
+def _lineages_after(trials: Sequence[StepTrial]) -> tuple[Lineage, ...]:
     return tuple(trial.after for trial in trials if trial.after is not None)
 
 
 def _each_candidate(proposal: Proposal) -> Iterator[Proposal]:
-    """A proposal for each candidate; what was rejected and what is the same stays with the first."""
+    """A proposal for each candidate. The rejections and duplicates stay with the first proposal."""
     for number, candidate in enumerate(proposal.candidates):
         only = replace(proposal, candidates=(candidate,))
         yield replace(only, rejected=(), duplicates=()) if number else only
@@ -216,13 +222,13 @@ def _each_candidate(proposal: Proposal) -> Iterator[Proposal]:
         yield proposal
 
 
-def _finals(contest: Contest) -> list[CandidateBatch]:
-    """What a contest would confirm."""
-    asked: list[CandidateBatch] = []
+def _finalist_batches(contest: Contest) -> list[CandidateBatch]:
+    """The finalists that a contest would measure again, as batches for a search."""
+    batches: list[CandidateBatch] = []
 
     def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
-        asked.append(CandidateBatch(tuple(configs), MeasureMode.CONFIRMED, tuple(problems)))
+        batches.append(CandidateBatch(tuple(configs), MeasureMode.CONFIRMED, tuple(problems)))
         return TimeTable()
 
     choose(contest, confirm)
-    return asked
+    return batches

@@ -1,4 +1,5 @@
-"""What the protocol asks about a configuration without measuring it. The session answers from the kernel family."""
+"""`Oracle`: the protocol's questions about a configuration that need no measurement. The session's implementation asks
+the kernel family."""
 
 from __future__ import annotations
 
@@ -9,26 +10,26 @@ from tunesmith.records import Configuration, Problem, Rejection, Value
 
 
 class Oracle(Protocol):
-    """Legality, derived values, identity and work, for one problem type on one target.
+    """Answers for one problem type on one target: legality, derived values, identity, work, and expected times.
 
-    Pure: the same question has the same answer. It may be asked often, so an implementation should remember.
+    Pure: the same question has the same answer. Questions are asked often, so an implementation should cache answers.
     """
 
     def rejections(self, config: Configuration) -> Sequence[Rejection]:
-        """Why this configuration can never run; empty when it can."""
+        """Why this configuration cannot run at any size; empty if it can run."""
         ...
 
     def rejections_for(self, config: Configuration, problem: Problem) -> Sequence[Rejection]:
-        """Why it cannot run this problem; asked only of configurations without `rejections`."""
+        """Why this configuration cannot run this problem. Asked only about configurations without `rejections`."""
         ...
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        """Values that follow from the parameters and that a join may name (MacroTile, DepthU); asked of illegal
-        configurations too."""
+        """Values that follow from the parameters and that a join may name (MacroTile, DepthU). Asked about illegal
+        configurations, too."""
         ...
 
     def identity(self, config: Configuration) -> str:
-        """Equal for configurations that are one solution; asked only of legal ones."""
+        """A text that is equal for configurations that are the same solution. Asked only about legal configurations."""
         ...
 
     def work(self, problem: Problem) -> float:
@@ -36,19 +37,19 @@ class Oracle(Protocol):
         ...
 
     def guess(self, config: Configuration, problem: Problem) -> float:
-        """Seconds that are expected, infinite where nothing is; asked only of what may run. A search may learn faster
-        with it."""
+        """The expected seconds, infinite if unknown. Asked only about configurations that may run the problem. A search
+        may learn faster with it."""
         ...
 
 
 def first_rejection(oracle: Oracle, config: Configuration, problems: Sequence[Problem]) -> Rejection | None:
-    """Why the configuration is of no use on any of these problems; None when it can run at least one."""
-    if never := oracle.rejections(config):
-        return never[0]
+    """Why the configuration runs none of these problems; None if it can run at least one."""
+    if everywhere := oracle.rejections(config):
+        return everywhere[0]
     first: Rejection | None = None
     for problem in problems:
-        refused = oracle.rejections_for(config, problem)
-        if not refused:
+        rejections = oracle.rejections_for(config, problem)
+        if not rejections:
             return None
-        first = first or refused[0]
+        first = first or rejections[0]
     return first

@@ -1,4 +1,4 @@
-"""What a run will cost, before it starts: every step's lineages, candidates, sizes and enqueues."""
+"""`forecast`: what a run will cost, before it starts. Counts every step's lineages, candidates, sizes and enqueues."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from .steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
 class StepForecast:
     """One step: `lineages` enter it and `survivors` leave it.
 
-    `choices` is what the file lists for one lineage, `candidates` what all lineages try of it together, `enqueues` the
-    cells to be timed: candidates times `sizes`, less the cells that are illegal or the same solution. `is_estimated`
-    where a sample stands for more combinations than can be looked at. After rejections, `fresh` of the enqueues are of
-    cells that no earlier step has measured, and take `programs` that no earlier step has compiled; `rejected` counts
-    by reason what is illegal, with an `example` of each reason.
+    `choices` is the number of choices that the file lists for one lineage, `candidates` the number that all lineages
+    try together. `enqueues` is the number of cells to be timed: candidates times `sizes`, less the cells that are
+    illegal or the same solution. `is_estimated`: the numbers are extrapolated from a sample, since there are too many
+    combinations to check. After rejections, `fresh` is the number of enqueues whose cell no earlier step has measured,
+    and `programs` the number of their programs that no earlier step has compiled; `rejected` counts illegal
+    configurations by reason, and `examples` has an example of each reason.
     """
 
     name: str
@@ -49,11 +50,12 @@ class StepForecast:
 
 @dataclass(frozen=True, slots=True)
 class StepsForecast:
-    """All steps before and after rejections, and what trying everything would take.
+    """All steps before and after rejections, and the number of enqueues to try everything.
 
-    Before rejections the counts are bounds: exact but for a join over values that are still to be tuned. After
-    rejections they are an estimate, since what is legal later may depend on who wins: the value held before a step is
-    taken to stay, else the first legal one to win. `exhaustive` is the product of all value lists and the final sizes.
+    Before rejections the counts are bounds; they are exact except for a join over values that are still to be tuned.
+    After rejections they are an estimate, since legality may depend on earlier winners: the forecast assumes that a
+    step's incumbent wins, or without one the first legal candidate. `exhaustive` is the product of the lengths of all
+    value lists and the number of final sizes.
     """
 
     before: tuple[StepForecast, ...]
@@ -70,35 +72,35 @@ class StepsForecast:
 
     @property
     def is_possible(self) -> bool:
-        """Whether anything is left to be measured in the last step."""
+        """Whether the last step has anything to measure."""
         return not self.after or self.after[-1].enqueues > 0
 
     @property
     def rejected(self) -> Counter[str]:
-        """What is illegal in all steps, by reason."""
+        """The numbers of illegal configurations in all steps, by reason."""
         return sum((Counter(step.rejected) for step in self.after), Counter())
 
     @property
     def examples(self) -> dict[str, str]:
-        """An example of each reason: the first."""
+        """The first example of each reason."""
         return {reason: text for step in reversed(self.after) for reason, text in step.examples.items()}
 
 
 Program = Callable[[Configuration], str]
-"""Equal for configurations of which one program is compiled; asked only of legal ones."""
+"""Gives a text that is equal for configurations that share a program. Called only for legal configurations."""
 
 
 def forecast(phases: Phases, oracle: Oracle, program: Program | None = None) -> StepsForecast:
-    """Walk through the steps without measuring; without `program`, every solution is a program of its own. Raises
-    UserError for a join over an unknown name."""
+    """Walk through the steps without measuring. Without `program`, every solution counts as a program of its own.
+    Raises UserError for a join over an unknown name."""
     check_names(phases, oracle)
     before, after = (_LineageWalk(phases, oracle, legal, program or oracle.identity).steps() for legal in (False, True))
     return StepsForecast(before, after, _exhaustive(phases))
 
 
 class _LineageWalk:
-    """Lineages on their way through the steps, what was tuned in them so far, and whether they were measured since the
-    fork. With `only_legal`, what the oracle rejects is left out."""
+    """A walk of lineages through the steps. It keeps the choices that were tuned so far, and whether the lineages were
+    measured since the fork. With `only_legal`, configurations that the oracle rejects are left out."""
 
     def __init__(self, phases: Phases, oracle: Oracle, only_legal: bool, program: Program) -> None:
         self._phases, self._oracle, self._only_legal, self._program = phases, oracle, only_legal, program
@@ -112,46 +114,47 @@ class _LineageWalk:
         return tuple(self._step(index, name) for index, name in enumerate(step_names(self._phases)))
 
     def _step(self, index: int, name: str) -> StepForecast:
-        """What a step costs; afterwards the lineages are those that it leaves."""
+        """The forecast of one step. Replaces the lineages by those that leave the step."""
         step = self._phases.steps[index]
-        made = StepForecast(name, step.phase, len(self._lineages))
+        result = StepForecast(name, step.phase, len(self._lineages))
         match step:
             case Fork(choices):
-                made = replace(made, choices=choices.count)
+                result = replace(result, choices=choices.count)
                 self._lineages, self._is_measured = fork(self._lineages, choices), False
                 self._tuned = tuple(earlier.without(choices.names) for earlier in self._tuned)
             case Benchmark(choices=choices):
-                made = self._attempt(made, index, choices, step.problems)
+                result = self._attempt(result, index, choices, step.problems)
                 self._tuned = (*(earlier for earlier in self._tuned if earlier != choices), choices)
             case Join():
                 if not self._is_measured:
-                    made = self._attempt(made, index, AS_IT_IS, step.problems)
-                made = replace(made, is_estimated=self._join(step.names))
+                    result = self._attempt(result, index, AS_IT_IS, step.problems)
+                result = replace(result, is_estimated=self._join(step.names))
             case Final(choices=choices):
-                made = self._attempt(made, index, choices, step.problems)
+                result = self._attempt(result, index, choices, step.problems)
                 if choices.axes:
-                    return replace(made, survivors=made.candidates)
-        return replace(made, survivors=len(self._lineages))
+                    return replace(result, survivors=result.candidates)
+        return replace(result, survivors=len(self._lineages))
 
     def _attempt(
-        self, made: StepForecast, index: int, choices: Combinations, problems: Sequence[Problem]
+        self, result: StepForecast, index: int, choices: Combinations, problems: Sequence[Problem]
     ) -> StepForecast:
-        """Every lineage tries some of its choices, and goes on with the one that is expected to win."""
+        """The forecast with the counts of a step in which every lineage tries some of its choices. The lineages go on
+        with the choices that are expected to win."""
         search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
         fresh = programs = 0
         if self._only_legal:
             proposed = proposals(self._phases, index, self._lineages, choices, problems, self._oracle)
             counts, cells, fresh, programs = self._legal(proposed, choices, problems)
-            rejections = [rejection for each in proposed for _, rejection in each.rejected]
-            made = replace(
-                made,
+            rejections = [rejection for proposal in proposed for _, rejection in proposal.rejected]
+            result = replace(
+                result,
                 rejected=Counter(rejection.reason for rejection in rejections),
                 examples={rejection.reason: rejection.detail for rejection in reversed(rejections)},
             )
             self._lineages = tuple(
-                each.lineage | dict(each.candidates)[each.incumbent or each.configurations[0]]
-                for each in proposed
-                if each.candidates
+                proposal.lineage | dict(proposal.candidates)[proposal.incumbent or proposal.configurations[0]]
+                for proposal in proposed
+                if proposal.candidates
             )
         else:
             counts = [choices.count] * len(self._lineages)
@@ -163,7 +166,7 @@ class _LineageWalk:
         candidates = sum(STRATEGIES[strategy].count(count, search.trials) for count in counts)
         legal = max(1, sum(counts))
         return replace(
-            made,
+            result,
             choices=choices.count,
             candidates=candidates,
             sizes=len(problems),
@@ -176,52 +179,58 @@ class _LineageWalk:
     def _legal(
         self, proposals: Sequence[Proposal], choices: Combinations, problems: Sequence[Problem]
     ) -> tuple[list[int], int, int, int]:
-        """Each lineage's candidates, and the legal cells of all, those of them that are new, and the programs that are;
-        of too many choices, what a sample speaks for."""
+        """The number of each lineage's candidates, the number of legal cells of all lineages, and the numbers of new
+        cells and new programs among them. If there are too many choices, the numbers are extrapolated from a sample."""
         legal, scale = [proposal.configurations for proposal in proposals], 1
         if choices.count > MOST_WHOLE:
             spaces = [candidates_of(proposal, choices, problems, self._oracle) for proposal in proposals]
             sampled = [tuple(filter(space.legal, map(space.base.__or__, some(space.choices)))) for space in spaces]
-            # Where the sample has none, the one that was found speaks for all.
-            legal, scale = [seen or known for seen, known in zip(sampled, legal, strict=True)], choices.count // SAMPLE
-        # Solutions that several lineages have are measured once; which these are, a sample does not show.
+            # If the sample has no legal configuration, the proposal's candidate stands for all.
+            legal, scale = (
+                [sample or found for sample, found in zip(sampled, legal, strict=True)],
+                choices.count // SAMPLE,
+            )
+        # A solution that several lineages have is measured once. A sample does not show which solutions these are.
         configs = list(chain(*legal))
         if scale == 1:
             configs = list({self._oracle.identity(config): config for config in configs}.values())
         runnable = [(c, p) for c in configs for p in problems if not self._oracle.rejections_for(c, p)]
-        counts, cells = [len(each) * scale for each in legal], len(runnable) * scale
+        counts, cells = [len(candidates) * scale for candidates in legal], len(runnable) * scale
         if scale > 1:
             return counts, cells, cells, len({self._program(config) for config in configs}) * scale
-        met, compiled = len(self._cells), len(self._programs)
+        cells_before, programs_before = len(self._cells), len(self._programs)
         self._cells.update((self._oracle.identity(config), problem) for config, problem in runnable)
         self._programs.update(self._program(config) for config, _ in runnable)
-        return counts, cells, len(self._cells) - met, len(self._programs) - compiled
+        return counts, cells, len(self._cells) - cells_before, len(self._programs) - programs_before
 
     def _join(self, names: Sequence[str]) -> bool:
-        """Keep as many lineages as a join can leave: no more than there are, and no more than there are keys within
-        reach. Those with a key of their own come first. Returns whether the keys are estimated."""
+        """Keep as many lineages as a join can leave: at most one for each key that the lineages can reach. Lineages
+        with a key of their own come first. Returns whether the number of keys is estimated."""
         keys: set[Configuration] = set()
         first: list[Lineage] = []
         others: list[Lineage] = []
         is_estimated = False
         for lineage in self._lineages:
             config = lineage.configuration
-            held = key_of(config, names, self._oracle)
-            # A step that never moves the key alone is left out.
-            moving = [
-                each for each in self._tuned if any(key_of(config | c, names, self._oracle) != held for c in some(each))
+            key = key_of(config, names, self._oracle)
+            # Choices that do not change the key by themselves are left out.
+            changing = [
+                choices
+                for choices in self._tuned
+                if any(key_of(config | choice, names, self._oracle) != key for choice in some(choices))
             ]
-            within = Combinations(tuple(axis for each in moving for axis in each.axes))
-            is_estimated |= within.count > MOST_WHOLE
-            reach = {key_of(config | choice, names, self._oracle) for choice in some(within)}
-            (others if reach <= keys else first).append(lineage)
-            keys |= reach
+            combined = Combinations(tuple(axis for choices in changing for axis in choices.axes))
+            is_estimated |= combined.count > MOST_WHOLE
+            reachable = {key_of(config | choice, names, self._oracle) for choice in some(combined)}
+            (others if reachable <= keys else first).append(lineage)
+            keys |= reachable
         self._lineages = tuple((first + others)[: len(keys)])
         return is_estimated
 
 
 def _exhaustive(phases: Phases) -> int:
-    """Every combination of what forks and steps vary, on every final size; a parameter varied twice counts once."""
+    """The number of all combinations of the values that forks and steps vary, times the number of final sizes. A
+    parameter that is varied twice counts once."""
     varied: dict[frozenset[str], dict[Combinations, None]] = {}
     sizes = 1
     for step in phases.steps:
@@ -229,6 +238,6 @@ def _exhaustive(phases: Phases) -> int:
             varied.setdefault(frozenset(step.choices.names), {})[step.choices] = None
         if isinstance(step, Final):
             sizes = len(step.problems)
-    # Only a step that is passed again names its parameters twice in a file, with the same choices.
-    counts = (next(iter(each)).count if len(each) == 1 else len(set(chain(*each))) for each in varied.values())
+    # A parameter is varied by several steps only if a phase has several passes, and then with the same choices.
+    counts = (next(iter(lists)).count if len(lists) == 1 else len(set(chain(*lists))) for lists in varied.values())
     return prod(counts) * sizes

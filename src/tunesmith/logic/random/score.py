@@ -58,9 +58,9 @@ class ScoreScale:
         """The first shape of the ranking, and the shapes that cannot be told from it."""
         first, best = ranking[0].shape, self.score(ranking[0].shape)
         return tuple(
-            shape.shape
-            for shape in ranking
-            if best - self.score(shape.shape) <= self.doubt(first, shape.shape) + ROUNDING
+            scored.shape
+            for scored in ranking
+            if best - self.score(scored.shape) <= self.doubt(first, scored.shape) + ROUNDING
         )
 
     def settle(self, shapes: Collection[LaunchShape], incumbents: Sequence[LaunchShape]) -> LaunchShape:
