@@ -76,8 +76,8 @@ def open_gpu(logics: Logics, selector: str) -> tuple[Device, Logics, DeviceAbsen
 
 def open_untuned(requested: Device | str | None) -> Device:
     """The device for arrays on the host if no logic was made on a device of this machine: the requested device, else
-    that of the variable TUNESMITH_DEVICE, else the host's CPU through OpenCL, else the first usable device. Raises
-    UserError if there is no usable device."""
+    the device of the variable TUNESMITH_DEVICE, else the host's CPU through OpenCL, else the first usable device.
+    Raises UserError if there is no usable device."""
     if isinstance(requested, Device):
         return requested
     device = requested or _host_target()

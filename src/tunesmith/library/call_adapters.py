@@ -28,12 +28,14 @@ class CallAdapter:
         """Whether a call with NumPy arrays can be a problem of the type."""
         return True
 
-    def sizes(self, problem_type: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
+    def sizes(self, problem_type: ProblemType, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """A size for each index, from the sizes that a person gave. Raises ValueError for a wrong number of sizes."""
         indices = problem_type.indices
-        if len(given) != len(indices):
-            raise ValueError(f"{problem_type.name} has the sizes {', '.join(indices)}; {len(given)} numbers were given")
-        return given
+        if len(numbers) != len(indices):
+            raise ValueError(
+                f"{problem_type.name} has the sizes {', '.join(indices)}; {len(numbers)} numbers were given"
+            )
+        return numbers
 
     def unread(self, problem: Problem) -> Collection[str]:
         """Input operands that no kernel reads for this problem, so that a caller may leave them out."""

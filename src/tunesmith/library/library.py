@@ -328,10 +328,10 @@ def _nothing_legal(problem: Problem, refusals: Mapping[str, Rejection]) -> UserE
     return UserError(problem.type.name, what, remedy or "tune for such sizes")
 
 
-def _sizes(kind: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
+def _sizes(kind: ProblemType, numbers: tuple[int, ...]) -> tuple[int, ...]:
     """A size for each index, from the sizes that a person gave. Raises ValueError for an impossible size or number of
     sizes."""
-    sizes = call_adapter_of(kind).sizes(kind, given)
+    sizes = call_adapter_of(kind).sizes(kind, numbers)
     return tuple(whole_size(kind, index, size) for index, size in zip(kind.indices, sizes, strict=True))
 
 

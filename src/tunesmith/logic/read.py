@@ -204,16 +204,16 @@ def _problem_type(node: _Node, texts: _Node | None) -> ProblemType:
         raise _MalformedError(parts["indices"].key_path, "there is no index")
     _no_repeats(parts["indices"].key_path, indices)
     fields = parts["fields"].configuration() | (texts.configuration() if texts else {})
-    made = ProblemType(parts["operation"].text(), parts["name"].text(), tuple(indices), fields)
-    if made.operation in OPERATIONS:
+    problem_type = ProblemType(parts["operation"].text(), parts["name"].text(), tuple(indices), fields)
+    if problem_type.operation in OPERATIONS:
         try:
-            OPERATIONS[made.operation].validate(made)
+            OPERATIONS[problem_type.operation].validate(problem_type)
         except UserError as error:
-            # Its place is the name of a field or of another part, where it is about one of them.
+            # The error's location is the name of a field or of another part, if the mistake is in one of them.
             field = (error.location,) if error.location in parts["fields"].value else ()
-            about = parts.get(error.location, parts["fields"])
-            raise _MalformedError((*about.key_path, *field), error.what, error.remedy) from error
-    return made
+            part = parts.get(error.location, parts["fields"])
+            raise _MalformedError((*part.key_path, *field), error.what, error.remedy) from error
+    return problem_type
 
 
 def _solution(node: _Node, index: int, problem_type: ProblemType) -> Named:

@@ -99,9 +99,9 @@ class _MeasuredStep:
         proposed = self._propose(lineages, step.choices, step.problems)
         searches = [self._search(proposal, step, number) for number, proposal in enumerate(proposed)]
         table, cells = carry_out(searches, self.measure, self.oracle.identity)
-        told = table.rows()
+        times = table.rows()
         trials = tuple(
-            self._tried(proposal.only(searched.search.told, self.oracle), step, told, searched.confirmed)
+            self._tried(proposal.only(searched.search.told, self.oracle), step, times, searched.confirmed)
             for proposal, searched in zip(proposed, searches, strict=True)
         )
         return StepResult(self.name, step, lineages, _lineages_after(trials), trials, table, cells)
@@ -115,8 +115,8 @@ class _MeasuredStep:
             proposed = self._propose(lineages, AS_IT_IS, step.problems)
             searches = [self._all_of(rivals, step) for rivals in self._rivals(proposed, step.names)]
             table, cells = carry_out(searches, self.measure, self.oracle.identity)
-            told = table.rows()
-            trials = tuple(self._tried(proposal, step, told, self.measure.confirm) for proposal in proposed)
+            times = table.rows()
+            trials = tuple(self._tried(proposal, step, times, self.measure.confirm) for proposal in proposed)
             measured = _lineages_after(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.oracle)
         return StepResult(self.name, step, lineages, kept, trials, table, cells)
@@ -129,12 +129,10 @@ class _MeasuredStep:
         survivors = [config for trial in trials for config in trial.proposal.configurations]
         searched = self._all_of(survivors, step, MeasureMode.FULL)
         table, cells = carry_out([searched], self.measure, self.oracle.identity)
-        result, told = (
-            StepResult(self.name, step, lineages, _lineages_after(trials), trials, table, cells),
-            table.rows(),
-        )
+        times = table.rows()
+        result = StepResult(self.name, step, lineages, _lineages_after(trials), trials, table, cells)
         for problem in step.problems:
-            contest = Contest(survivors, (problem,), told, Objective.GEOMEAN, self.oracle.work)
+            contest = Contest(survivors, (problem,), times, Objective.GEOMEAN, self.oracle.work)
             if decision := choose(contest, self.measure.confirm):
                 decisions = {**result.decisions, problem: decision}
                 paired = {cell: samples for each in decisions.values() for cell, samples in each.paired.items()}
@@ -151,13 +149,13 @@ class _MeasuredStep:
         """The search of one lineage among its choices, by the file's strategy. At its end the finalists are measured
         again if the first times leave doubt."""
 
-        def contest(told: Told) -> Contest:
-            return self._contest(proposal.only(told, self.oracle), step, told)
+        def contest(times: Told) -> Contest:
+            return self._contest(proposal.only(times, self.oracle), step, times)
 
         plan = self.phases.search
         candidates = candidates_of(proposal, step.choices, step.problems, self.oracle)
-        candidates = replace(candidates, trials=plan.trials, costs=lambda told: relative_costs(contest(told)))
-        strategy = RaceThenConfirm(lambda told: _finalist_batches(contest(told)), STRATEGIES[plan.strategy])
+        candidates = replace(candidates, trials=plan.trials, costs=lambda times: relative_costs(contest(times)))
+        strategy = RaceThenConfirm(lambda times: _finalist_batches(contest(times)), STRATEGIES[plan.strategy])
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
         return Searched(search, step.problems)
 
@@ -168,16 +166,16 @@ class _MeasuredStep:
         candidates = replace(Candidates.of_list(configs), mode=mode)
         return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
 
-    def _contest(self, proposal: Proposal, step: Benchmark | Join, told: Told) -> Contest:
+    def _contest(self, proposal: Proposal, step: Benchmark | Join, times: Told) -> Contest:
         objective, work = self.phases.objective, self.oracle.work
         configs, incumbent = proposal.configurations, proposal.incumbent
-        return Contest(configs, step.problems, told, objective, work, incumbent, step.weights)
+        return Contest(configs, step.problems, times, objective, work, incumbent, step.weights)
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, told: Told, confirm: Confirm) -> StepTrial:
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, times: Told, confirm: Confirm) -> StepTrial:
         """The trial of a lineage: its winner from the first times, or its refusal."""
         if proposal.refusal:
             return StepTrial(proposal, refusal=proposal.refusal)
-        decision = choose(self._contest(proposal, step, told), confirm)
+        decision = choose(self._contest(proposal, step, times), confirm)
         if decision is None:
             tried = f"none of {len(proposal.candidates)} legal candidates ran on any of {len(step.problems)} sizes"
             return StepTrial(proposal, refusal=Rejection(NOTHING_RAN, tried))

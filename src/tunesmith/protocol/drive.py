@@ -33,16 +33,16 @@ def carry_out(
     """Ask, measure and tell until no search asks for anything.
 
     The batches of all searches in a round are measured by one call of `measure.screen_cells`, with a group for each
-    search. Configurations that are the same solution are screened once, as the configuration that was asked for first.
+    search. Configurations that are the same solution are first_times once, as the configuration that was asked for first.
     An exception of `measure` ends the searches. Returns all first times with the finalists' samples, and the number of
-    screened cells.
+    first_times cells.
     """
     representatives: dict[Hashable, Configuration] = {}
-    screened: dict[MeasureMode, dict[Cell, Estimate | None]] = {MeasureMode.RACED: {}, MeasureMode.FULL: {}}
+    first_times: dict[MeasureMode, dict[Cell, Estimate | None]] = {MeasureMode.RACED: {}, MeasureMode.FULL: {}}
     times_by_cell: dict[Cell, Estimate] = {}
     while asks := [(searched, batch) for searched in searches if (batch := searched.search.ask())]:
         cells_of_asks = [_cells(searched, batch, representatives, identity) for searched, batch in asks]
-        for mode, times in screened.items():
+        for mode, times in first_times.items():
             groups = [
                 [cell for cell in dict.fromkeys(cells.values()) if cell not in times]
                 for (_, batch), cells in zip(asks, cells_of_asks, strict=True)
@@ -56,22 +56,18 @@ def carry_out(
                 table = measure.confirm(batch.configurations, batch.problems or searched.problems)
                 searched.finals |= table
             else:
-                times = screened[batch.mode]
-                table = TimeTable(
-                    {cell: time for cell, representative in cells.items() if (time := times[representative])}
-                )
+                times = first_times[batch.mode]
+                table = TimeTable({cell: time for cell, screen in cells.items() if (time := times[screen])})
                 times_by_cell.update(table.cells)
             searched.search.tell(batch, table.rows())
     paired = {cell: samples for searched in searches for cell, samples in searched.finals.paired.items()}
-    return TimeTable(times_by_cell, paired), sum(map(len, screened.values()))
+    return TimeTable(times_by_cell, paired), sum(map(len, first_times.values()))
 
 
 def _cells(
     searched: Searched, batch: CandidateBatch, representatives: dict[Hashable, Configuration], identity: Identity
 ) -> dict[Cell, Cell]:
-    """A batch's cells, each with the cell that is screened in its place."""
+    """A batch's cells, each with the cell that is first_times in its place."""
     first = {config: representatives.setdefault(identity(config), config) for config in batch.configurations}
     problems = batch.problems or searched.problems
-    return {
-        (config, problem): (representative, problem) for config, representative in first.items() for problem in problems
-    }
+    return {(config, problem): (screen, problem) for config, screen in first.items() for problem in problems}

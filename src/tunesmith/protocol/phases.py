@@ -13,7 +13,7 @@ from tunesmith.spaces import Combinations, Space
 from .entries import GROUPS, SIZES, EntryReader, Factor, PhaseEntry
 from .notes import Notes
 from .settings import GlobalParameters
-from .sizes import COMMON_DEFAULT, FINAL_DEFAULT, Sized, SizeReader
+from .sizes import COMMON_DEFAULT, FINAL_DEFAULT, SizeReader, WeightedProblems
 from .steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
 
 INITIAL = "InitialSolutionParameters"
@@ -228,7 +228,7 @@ class _CurrentSizes:
 
     def __init__(self, reader: SizeReader, notes: Notes, mistakes: Mistakes, group: str) -> None:
         self._reader, self._notes, self._mistakes, self._group = reader, notes, mistakes, group
-        self._sizes: Sized | None = None
+        self._sizes: WeightedProblems | None = None
         self._unused = ""
 
     def change(self, sizes: Node | None) -> None:
@@ -239,7 +239,7 @@ class _CurrentSizes:
         with self._mistakes.caught():
             self._sizes = self._reader.read(sizes)
 
-    def use(self) -> Sized:
+    def use(self) -> WeightedProblems:
         self._unused = ""
         if self._sizes is None:
             problems, text = self._reader.default(COMMON_DEFAULT)

@@ -156,12 +156,13 @@ def _of_families(rows: Sequence[ListedProblem], node: Node | None, name: str) ->
     """The rows of the families that `node` names, by a word or a list of words; all rows without a node."""
     if node is None:
         return list(rows)
-    known = list(dict.fromkeys(row.family for row in rows))
-    families = [one.word(FAMILY) for one in (node.content if isinstance(node.content, tuple) else (node,))]
+    offered = list(dict.fromkeys(row.family for row in rows))
+    nodes = node.content if isinstance(node.content, tuple) else (node,)
+    families = [family.word(FAMILY) for family in nodes]
     if not families:
         raise UserError(node.location, f"{FAMILY} names none", "name some, or leave it out for all rows")
     for family in families:
-        if family not in known:
-            has = ", ".join(shown(each) for each in known if each) or "none: it needs a column family"
+        if family not in offered:
+            has = ", ".join(shown(each) for each in offered if each) or "none: it needs a column family"
             raise UserError(node.location, f"{name} has no family {shown(family)}", f"it has {has}")
     return [row for row in rows if row.family in families]

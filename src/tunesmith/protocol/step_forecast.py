@@ -186,10 +186,8 @@ class _LineageWalk:
             spaces = [candidates_of(proposal, choices, problems, self._oracle) for proposal in proposals]
             sampled = [tuple(filter(space.legal, map(space.base.__or__, some(space.choices)))) for space in spaces]
             # If the sample has no legal configuration, the proposal's candidate stands for all.
-            legal, scale = (
-                [sample or found for sample, found in zip(sampled, legal, strict=True)],
-                choices.count // SAMPLE,
-            )
+            legal = [sample or found for sample, found in zip(sampled, legal, strict=True)]
+            scale = choices.count // SAMPLE
         # A solution that several lineages have is measured once. A sample does not show which solutions these are.
         configs = list(chain(*legal))
         if scale == 1:

@@ -61,8 +61,8 @@ def current_handle(torch: Any) -> Callable[[int], int]:
 
 
 def handle_for(arrays: Iterable[Any], stream: Any) -> int:
-    """The handle of `stream`; without one, of the first stream that an array names as the one that it was written on;
-    else of CUDA's default stream."""
+    """The handle of `stream`. Without a `stream`: the handle of the first stream on which an array says that it was
+    written, else of CUDA's default stream."""
     if given_stream := stream_of(stream):
         return given_stream.handle
     interfaces = (getattr(x, "__cuda_array_interface__", None) or {} for x in arrays if x is not None)

@@ -27,13 +27,13 @@ class GemmCallAdapter(CallAdapter):
     def takes_host_arrays(self, problem_type: ProblemType) -> bool:
         return not any(name in problem_type.fields for name in OF_TENSORS)
 
-    def sizes(self, problem_type: ProblemType, given: tuple[int, ...]) -> tuple[int, ...]:
+    def sizes(self, problem_type: ProblemType, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """As in `CallAdapter`; a type without a batch also takes M, N, 1, K."""
-        if "Batch" not in problem_type.indices and len(given) == 4:
-            if given[2] != 1:
-                raise ValueError(f"{problem_type.name} has no batch, {given[2]} was given")
-            given = (*given[:2], given[3])
-        return super().sizes(problem_type, given)
+        if "Batch" not in problem_type.indices and len(numbers) == 4:
+            if numbers[2] != 1:
+                raise ValueError(f"{problem_type.name} has no batch, {numbers[2]} was given")
+            numbers = (*numbers[:2], numbers[3])
+        return super().sizes(problem_type, numbers)
 
     def unread(self, problem: Problem) -> Collection[str]:
         has_c = problem.type.fields.flag("UseBeta") and problem.scalars.get("beta", 0.0) != 0

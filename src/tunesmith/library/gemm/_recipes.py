@@ -219,8 +219,9 @@ def _by_vendor(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> Dir
 
 
 def _misplaced(call: CheckedCall, batch: bool) -> tuple[bool, bool]:
-    """Whether an argument's address is no multiple of ALIGNMENT, and whether that of a later matrix of a batch is none.
-    A copy mends only the first: it begins at an aligned address, but its matrices follow one another without gaps."""
+    """Whether an argument's address is no multiple of ALIGNMENT, and whether the address of a later matrix of a batch is
+    none. A copy mends only the former: it begins at an aligned address, but its matrices follow one another without
+    gaps."""
     matrices = (call.a, call.b, call.c or call.out, call.out)
     return bool(_unaligned(call)), batch and any(x.strides[0] % ALIGNMENT for x in matrices)
 

@@ -161,8 +161,8 @@ def _scatter(cells: Sequence[Sequence[RandomRow]]) -> float | None:
 
 
 def _half_width(cell: Sequence[RandomRow], scatter: float | None) -> float | None:
-    """The larger half-width of those from repeats and from intervals: an interval does not contain the drift between
-    runs."""
+    """The half-width from repeats or from intervals, whichever is larger: an interval does not contain the drift
+    between runs."""
     half_widths = [] if scatter is None else [scatter / math.sqrt(len(cell))]
     intervals = [row.interval for row in cell if row.interval is not None]
     if len(intervals) == len(cell):

@@ -43,8 +43,8 @@ class ScoreScale:
             halves = [self.matrix.speeds[self._slowest(compared)][compared].half_width for compared in pair]
             return STATED if None in halves else math.hypot(*(half for half in halves if half is not None))
         doubts = [(weight, self.matrix.doubt(case, shape, other)) for case, weight in self.weights.items()]
-        known = math.hypot(*(weight * doubt for weight, doubt in doubts if doubt is not None))
-        return known + STATED * math.fsum(weight for weight, doubt in doubts if doubt is None)
+        from_known = math.hypot(*(weight * doubt for weight, doubt in doubts if doubt is not None))
+        return from_known + STATED * math.fsum(weight for weight, doubt in doubts if doubt is None)
 
     def missing(self, shape: LaunchShape) -> tuple[RandomCase, ...]:
         return tuple(case for case in self.weights if shape not in self.matrix.speeds[case])
