@@ -33,9 +33,9 @@ def carry_out(
     """Ask, measure and tell until no search asks for anything.
 
     The batches of all searches in a round are measured by one call of `measure.screen_cells`, with a group for each
-    search. Configurations that are the same solution are first_times once, as the configuration that was asked for first.
+    search. Configurations that are the same solution are screened once, as the configuration that was asked for first.
     An exception of `measure` ends the searches. Returns all first times with the finalists' samples, and the number of
-    first_times cells.
+    screened cells.
     """
     representatives: dict[Hashable, Configuration] = {}
     first_times: dict[MeasureMode, dict[Cell, Estimate | None]] = {MeasureMode.RACED: {}, MeasureMode.FULL: {}}
@@ -67,7 +67,7 @@ def carry_out(
 def _cells(
     searched: Searched, batch: CandidateBatch, representatives: dict[Hashable, Configuration], identity: Identity
 ) -> dict[Cell, Cell]:
-    """A batch's cells, each with the cell that is first_times in its place."""
+    """A batch's cells, each with the cell that is screened in its place."""
     first = {config: representatives.setdefault(identity(config), config) for config in batch.configurations}
     problems = batch.problems or searched.problems
     return {(config, problem): (screen, problem) for config, screen in first.items() for problem in problems}

@@ -96,20 +96,17 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
     ) -> LayoutRecipe:
         """Make and keep the recipe of a layout. Raises UserError if no type serves the call, or no solution runs."""
         launcher = self._launcher_of(selector)
-        found, arrays = recipe(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
-        if isinstance(found, ByNumPy) and not found.has_kernel:
-            where = launcher.device.target.name
-            _warn_once(
-                launcher, f"no kernel computes {found.type_to_tune.name} on {where}: NumPy multiplies such arrays"
-            )
-        elif isinstance(found, ByNumPy | DirectLaunch) and found.type_to_tune:
-            by, kind = "NumPy" if isinstance(found, ByNumPy) else "the vendor's BLAS", found.type_to_tune.name
-            _warn_once(
-                launcher, f"no logic is for {kind}: {by} multiplies such batches; tune that type to have a kernel"
-            )
-        elif isinstance(found, DirectLaunch) and found.ready.launched.choice.rule is Rule.HEURISTIC:
-            _warn_once(launcher, untuned_sentence(launcher, found.ready.launched.problem.type))
-        return self._remember(key, LayoutRecipe(found, launcher, arrays, call.request, call.shape, **more))
+        recipe, arrays = recipe_for(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
+        if isinstance(recipe, ByNumPy) and not recipe.has_kernel:
+            what = f"no kernel computes {recipe.type_to_tune.name} on {launcher.device.target.name}"
+            _warn_once(launcher, f"{what}: NumPy multiplies such arrays")
+        elif isinstance(recipe, ByNumPy | DirectLaunch) and recipe.type_to_tune:
+            by, kind = "NumPy" if isinstance(recipe, ByNumPy) else "the vendor's BLAS", recipe.type_to_tune.name
+            what = f"no logic is for {kind}: {by} multiplies such batches"
+            _warn_once(launcher, f"{what}; tune that type to have a kernel")
+        elif isinstance(recipe, DirectLaunch) and recipe.ready.launched.choice.rule is Rule.HEURISTIC:
+            _warn_once(launcher, untuned_sentence(launcher, recipe.ready.launched.problem.type))
+        return self._remember(key, LayoutRecipe(recipe, launcher, arrays, call.request, call.shape, **more))
 
     def _on_copies(self, layout: LayoutRecipe, recipe: Copied, arguments: Arguments, scalars: Scalars) -> Any:
         """The same call on copies of some arguments. The arrays' own library makes the copies."""

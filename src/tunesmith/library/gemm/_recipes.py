@@ -125,7 +125,7 @@ Recipe = DirectLaunch | Copied | Unfused | ByNumPy | Halved | Empty
 ROWS_FIRST = (0, 1, 2)
 
 
-def recipe(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
+def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
     """The recipe for calls with this layout. Compiles programs, allocates memory and waits if need be. Raises UserError
     if no logic and no policy has a kernel for the data types, or if no solution runs."""
     if 0 in unfolded_call.sizes:
@@ -219,9 +219,8 @@ def _by_vendor(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> Dir
 
 
 def _misplaced(call: CheckedCall, batch: bool) -> tuple[bool, bool]:
-    """Whether an argument's address is no multiple of ALIGNMENT, and whether the address of a later matrix of a batch is
-    none. A copy mends only the former: it begins at an aligned address, but its matrices follow one another without
-    gaps."""
+    """Whether an argument's address is no multiple of ALIGNMENT, and whether the address of a later matrix of a batch
+    is none. A copy mends only the former: it begins at an aligned address, but its matrices follow without gaps."""
     matrices = (call.a, call.b, call.c or call.out, call.out)
     return bool(_unaligned(call)), batch and any(x.strides[0] % ALIGNMENT for x in matrices)
 
