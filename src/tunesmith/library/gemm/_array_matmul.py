@@ -20,7 +20,7 @@ from ._batches import by_numpy
 from ._checked_call import Arguments, CheckedCall, Scalars
 from ._epilogue import finished
 from ._halves import Halved
-from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, DirectLaunch, Empty, Recipe, Unfused, recipe
+from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, DirectLaunch, Empty, Recipe, Unfused, recipe_for
 from ._request import GemmRequest
 from ._untuned import untuned_sentence
 
