@@ -67,11 +67,11 @@ def run(folder: Path, target: Target, before: str, inside: str) -> None:  # noqa
         [sys.executable, "-c", script, str(folder)], stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            _, said = process.communicate(timeout=SECONDS)
+            _, warned = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             pytest.fail("the child hangs")
-    assert (process.returncode, said) == (0, "")
+    assert (process.returncode, warned) == (0, "")
 
 
 @pytest.mark.opencl

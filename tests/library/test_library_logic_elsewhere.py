@@ -40,12 +40,12 @@ def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_polic
     """As it does unnamed."""
     a, b = normal(7, 5), normal(5, 9)
     for device in (None, target.selector):
-        told: list[Launched] = []
-        with tunesmith.load(of_cuda, device=device, launched=told.append) as lib:
+        launches: list[Launched] = []
+        with tunesmith.load(of_cuda, device=device, launched=launches.append) as lib:
             close(lib.matmul(a, b), a, b)
             with pytest.raises(DeviceAbsentError):
                 _ = lib.target
-        assert [launch.choice.rule for launch in told] == ["heuristic"]
+        assert [launch.choice.rule for launch in launches] == ["heuristic"]
 
 
 @pytest.mark.opencl

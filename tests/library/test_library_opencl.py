@@ -29,7 +29,7 @@ def target() -> Target:
         found = APIS["OpenCL"].find()
     except ImportError as error:
         pytest.skip(f"no OpenCL: {error}")
-    usable = [one.target for one in found if one.target and one.usable]
+    usable = [device.target for device in found if device.target and device.usable]
     if not usable:
         pytest.skip(f"no OpenCL device: {found[0].problem}")
     return usable[0]
@@ -70,8 +70,8 @@ def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, b
         write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, batched=batched), target, tmp_path)
     random = np.random.default_rng(3)
     unseen = [tuple(int(extent) for extent in random.integers(1, 90, 3)) for _ in range(4)] + [(1, 1, 1), (300, 1, 129)]
-    told: list[Launched] = []
-    with tunesmith.load(tmp_path, launched=told.append) as lib:
+    launches: list[Launched] = []
+    with tunesmith.load(tmp_path, launched=launches.append) as lib:
         orders = itertools.cycle(itertools.product("CF", repeat=2))
         # Row-major D is the problem of its transpose, so the measured (M, N, K) is n, m, k here.
         for (n, m, k), beta in itertools.product([*SIZES, *unseen], [0.0, -0.5]):
@@ -80,9 +80,9 @@ def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, b
             for a_order, b_order in (next(orders), next(orders)):
                 a, b = (_in_order(x, order) for x, order in ((a, a_order), (b, b_order)))
                 close(lib.matmul(a, b, c=c, beta=beta), a, b, c, beta)
-    assert {one.choice.solution.kernel for one in told} == set(FAMILIES)
-    assert {one.choice.rule for one in told} == {Rule.EXACT, Rule.NEAREST}
-    fields = [one.problem.type.fields for one in told]
+    assert {record.choice.solution.kernel for record in launches} == set(FAMILIES)
+    assert {record.choice.rule for record in launches} == {Rule.EXACT, Rule.NEAREST}
+    fields = [record.problem.type.fields for record in launches]
     assert len({(f["TransposeA"], f["TransposeB"]) for f in fields}) == 4
 
 

@@ -79,15 +79,15 @@ def test_a_batch_that_shares_its_weights_is_one_tall_problem(rig):
 def test_one_matrix_serves_a_whole_batch(rig, kinds):
     """Whichever of the two it is, also where it has to be copied for each of them."""
     lib = rig.library(*kinds)
-    many, one = rig.normal(4, 6, 5), rig.normal(5, 7)
-    close(lib.matmul(many, one), product(many, one))
-    close(lib.matmul(one.mT, many.mT), product(one.mT, many.mT))
-    close(lib.matmul(one.mT[None], many.mT), product(one.mT, many.mT))
+    batch, single = rig.normal(4, 6, 5), rig.normal(5, 7)
+    close(lib.matmul(batch, single), product(batch, single))
+    close(lib.matmul(single.mT, batch.mT), product(single.mT, batch.mT))
+    close(lib.matmul(single.mT[None], batch.mT), product(single.mT, batch.mT))
     out = rig.on_gpu(rig.torch.zeros(4, 6, 7)).mT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = lib.matmul(one.mT, many.mT, out, bias=rig.normal(6))
-    close(found, product(one.mT, many.mT) + numbers(rig.normal(6)))
+        found = lib.matmul(single.mT, batch.mT, out, bias=rig.normal(6))
+    close(found, product(single.mT, batch.mT) + numbers(rig.normal(6)))
 
 
 def test_weights_in_a_layout_without_a_type_are_copied_once_and_not_for_each_of_the_batch(rig):
@@ -136,23 +136,23 @@ def test_out_may_be_an_operand_or_overlap_one(rig):
     lib = rig.library(*every_type())
     for index in range(3):
         tensors = [rig.normal(6, 6), rig.normal(6, 6) + 1, rig.normal(6, 6) - 1]
-        wanted = product(tensors[0], tensors[1]) + 2 * numbers(tensors[2])
-        close(lib.matmul(*tensors[:2], out=tensors[index], c=tensors[2], beta=2.0), wanted)
+        reference = product(tensors[0], tensors[1]) + 2 * numbers(tensors[2])
+        close(lib.matmul(*tensors[:2], out=tensors[index], c=tensors[2], beta=2.0), reference)
     whole = rig.normal(10, 6)
-    wanted = product(whole[:6], whole[2:8])
-    close(lib.matmul(whole[:6], whole[2:8], out=whole[4:]), wanted)
+    reference = product(whole[:6], whole[2:8])
+    close(lib.matmul(whole[:6], whole[2:8], out=whole[4:]), reference)
 
 
 def test_whether_out_overlaps_is_asked_at_every_call(rig):
     """The layout is the same; only where it would do harm is a result of its own made and copied."""
     lib = rig.library(*every_type())
     whole, b = rig.normal(20, 6), rig.normal(6, 6)
-    wanted = product(whole[:6], b)
+    reference = product(whole[:6], b)
     made = []
     rig.torch_empty(made)
     for start, copies in ((6, 0), (3, 1), (12, 0)):
         a, made[:] = whole.clone(), []
-        close(lib.matmul(a[:6], b, out=a[start : start + 6]), wanted)
+        close(lib.matmul(a[:6], b, out=a[start : start + 6]), reference)
         assert made.count((6, 6)) == copies
 
 
@@ -160,13 +160,13 @@ def test_whether_out_overlaps_is_asked_at_every_call(rig):
 def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig, asks):
     """Tensor maps, and code that was compiled for multiples of 16, must not meet another address."""
     lib = rig.library(logic(NN, {asks: True}, {}))
-    told = []
-    lib._torch._launched = told.append
+    launched_records = []
+    lib._torch._launched = launched_records.append
     whole, b = rig.normal(6 * 5 + 1), rig.normal(5, 7)
     for start in (0, 1):
         a = whole[start : start + 30].view(6, 5)
         close(lib.matmul(a, b), product(a, b))
-    assert [one.choice.name for one in told] == ["S0", "S1"]
+    assert [record.choice.name for record in launched_records] == ["S0", "S1"]
 
 
 def test_where_every_solution_needs_aligned_addresses_others_are_copied(rig):
@@ -229,12 +229,12 @@ def test_anything_gives_torchs_product(rig, seed):
         given["out"] = out.clone() if 0 in out.stride() else out
     elif "residual" in given and 0 not in given["residual"].stride():
         given["out"] = given["residual"]
-    wanted = expected(a, b, given.get("bias"), given.get("activation", "none"), given.get("residual"))
+    reference = expected(a, b, given.get("bias"), given.get("activation", "none"), given.get("residual"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(2 if "out" not in given else 1):
             found = lib.matmul(a, b, **given)
-            close(found, wanted)
+            close(found, reference)
     assert found is given.get("out", found)
     lib.close()
 

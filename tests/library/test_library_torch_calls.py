@@ -77,7 +77,7 @@ def test_tf32_is_used_where_torch_may_use_it(rig, monkeypatch):
     lib = rig.library(*every_type(), *every_type(tf32=True))
     a, b = rig.normal(6, 5), rig.normal(5, 7)
     for precision in ("highest", "high"):
-        monkeypatch.setattr(rig.torch, "get_float32_matmul_precision", lambda said=precision: said)
+        monkeypatch.setattr(rig.torch, "get_float32_matmul_precision", lambda warned=precision: warned)
         lib.matmul(a, b)
     assert ["F32XdlMathOp" in problem.type.fields for problem in rig.device.problems] == [False, True]
 
@@ -92,15 +92,15 @@ def test_an_epilogue_is_in_the_kernel_where_it_was_tuned_and_else_follows_it(rig
     lib = rig.library(*every_type(), *(every_type(**more) if fused else ()))
     a, b, c, bias = rig.normal(6, 5), rig.normal(5, 7), rig.normal(6, 7), rig.normal(7)
     given = {**more, **({"bias": bias} if "bias" in more else {})}
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
             close(lib.matmul(a, b, residual=c, **given), expected(a, b, c=c, **given))
             assert c is not None
-    assert len(said) == (0 if fused else 1)
+    assert len(warned) == (0 if fused else 1)
     if not fused:
-        assert "tune that type" in str(said[0].message)
-        assert said[0].filename == __file__
+        assert "tune that type" in str(warned[0].message)
+        assert warned[0].filename == __file__
     assert {("UseBias" in p.type.fields, p.type.fields.get("Activation", "none")) for p in rig.device.problems} == (
         {("bias" in more, more.get("activation", "none"))} if fused else {(False, "none")}
     )
@@ -179,7 +179,7 @@ def test_nothing_is_decided_or_compiled_twice(rig, monkeypatch):
     monkeypatch.setattr("tunesmith.library.gemm._recipes.best_match", None)
     monkeypatch.setattr("tunesmith.library.launch._launcher.Launcher.ready", None)
     for _ in range(2):
-        a, b = (one.clone() for one in tensors)
+        a, b = (tensor.clone() for tensor in tensors)
         close(lib.matmul(rig.on_gpu(a), rig.on_gpu(b)), product(a, b))
     assert len([entry for entry in rig.device.log if entry[0] == "load"]) == 1
 
@@ -190,10 +190,10 @@ def test_every_result_has_memory_of_its_own(rig):
     for shape in ((6, 7), (1, 7), (6, 1), (3, 6, 7), (3, 1, 1)):
         a, b = rig.normal(*shape[:-1], 5), rig.normal(*shape[:-2], 5, shape[-1])
         results = [lib.matmul(a, b) for _ in range(3)]
-        assert len({one.data_ptr() for one in results}) == 3
-        assert {one.stride() for one in results} == {rig.torch.empty(shape).stride()}
-        for one in results:
-            close(one, product(a, b))
+        assert len({result.data_ptr() for result in results}) == 3
+        assert {result.stride() for result in results} == {rig.torch.empty(shape).stride()}
+        for result in results:
+            close(result, product(a, b))
 
 
 def test_a_call_that_is_ready_can_be_captured_and_its_workspace_is_the_graphs(rig):

@@ -95,11 +95,11 @@ def stages_of(draw: random.Random) -> list[Stage]:
 
 
 def as_step(stage: Stage) -> Step:
-    made = choices({name: list(values) for name, values in stage.lists.items()})
+    combinations_ = choices({name: list(values) for name, values in stage.lists.items()})
     on = sizes(*stage.sizes)
     return {
-        "tune": lambda: Benchmark(Phase.BENCHMARK_FORK, made, on),
-        "fork": lambda: Fork(made),
+        "tune": lambda: Benchmark(Phase.BENCHMARK_FORK, combinations_, on),
+        "fork": lambda: Fork(combinations_),
         "join": lambda: Join(tuple(stage.keys), on),
         "final": lambda: Final(on),
     }[stage.kind]()
@@ -138,7 +138,7 @@ def test_the_engine_agrees_with_brute_force(seed: int) -> None:
     world, stages = world_of(draw), stages_of(draw)
     group, measure, oracle = engine(world, stages)
     result = run(group, measure, oracle)
-    seen = Counter(
+    counts = Counter(
         {
             "dropped": len(result.dropped),
             "deferred": sum(len(t.proposal.substituted) > 0 for step in result.steps for t in step.trials),
@@ -149,7 +149,7 @@ def test_the_engine_agrees_with_brute_force(seed: int) -> None:
             ),
         }
     )
-    for what, count in seen.items():
+    for what, count in counts.items():
         event(what, count > 0)
     assert answer(result) == solve(world, stages, MAX_FINALISTS)
 

@@ -111,7 +111,7 @@ def test_configurations_that_are_one_solution_are_measured_once_and_the_first_st
     measure = Exact(same)
     step = run(phases({"a": 2, "b": 1}, benchmark(a=[1, 2], b=[1, 2])), measure, oracle).steps[0]
     assert [(c["a"], c["b"]) for c in measure.screens[0][0][0]] == [(1, 1), (2, 1), (2, 2)]
-    assert [(one["b"], stands["b"]) for one, stands in step.trials[0].proposal.duplicates] == [(2, 1)]
+    assert [(config["b"], original["b"]) for config, original in step.trials[0].proposal.duplicates] == [(2, 1)]
 
 
 def test_one_solution_in_two_lineages_is_asked_for_once_and_serves_both() -> None:
@@ -253,18 +253,18 @@ def test_the_final_step_confirms_only_what_is_close_problem_by_problem() -> None
 
 
 def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
-    seen: list[StepResult] = []
+    observed: list[StepResult] = []
     group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16], loads=[1, 2]), final())
-    result = run(group, Exact(same), TILED, seen.append)
-    assert [step.name for step in seen] == [
+    result = run(group, Exact(same), TILED, observed.append)
+    assert [step.name for step in observed] == [
         "01_Fork_WorkGroup_ThreadTile_Depth",
         "02_BF_loads",
         "03_Join_MacroTile",
         "04_BJ_Depth_loads",
         "05_Final",
     ]
-    assert tuple(seen) == result.steps
-    assert [len(step.after) for step in seen] == [9, 9, 5, 5, 5]
+    assert tuple(observed) == result.steps
+    assert [len(step.after) for step in observed] == [9, 9, 5, 5, 5]
 
 
 def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:

@@ -124,7 +124,7 @@ def test_a_file_in_a_dialect_is_answered_with_the_obstacle_and_its_line(name, tm
     path.write_text(dedent(text))
     with pytest.raises(UserError) as caught:
         read(path)
-    assert f"{path}:{line}" in [one.location for one in caught.value.errors]
+    assert f"{path}:{line}" in [mistake.location for mistake in caught.value.errors]
     assert [word for word in words if word not in str(caught.value)] == []
 
 

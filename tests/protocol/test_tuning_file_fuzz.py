@@ -112,13 +112,13 @@ def check(path, text):
     try:
         sane(read(path, max_size=64))
     except UserError as error:
-        told = (error.location, error.what, error.remedy)
-        if not all(told):
-            pytest.fail(f"says too little: {told}")
+        parts = (error.location, error.what, error.remedy)
+        if not all(parts):
+            pytest.fail(f"says too little: {parts}")
 
 
-def sane(made: TuningFile):
-    for phases in made.groups:
+def sane(tuning_file: TuningFile):
+    for phases in tuning_file.groups:
         assert isinstance(phases.steps[-1], Final)
         assert list(phases.start) == [parameter.name for parameter in SPACE]
         for step in phases.steps:
@@ -132,8 +132,8 @@ def sane(made: TuningFile):
 @given(right_files())
 def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
     path.write_text(yaml.safe_dump(content, sort_keys=False))
-    made = read(path, max_size=64)
-    for group, phases in zip(content["BenchmarkProblems"][0][1:], made.groups, strict=True):
+    tuning_file = read(path, max_size=64)
+    for group, phases in zip(content["BenchmarkProblems"][0][1:], tuning_file.groups, strict=True):
         products = {phase: [math.prod(map(distinct, entry.values())) for entry in group[phase]] for phase in VARYING}
         fork = math.prod(products.pop("ForkParameters"))
         benchmarks = [len(step.choices) for step in phases.steps if isinstance(step, Benchmark)]
@@ -141,7 +141,7 @@ def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
         assert [len(step.choices) for step in phases.steps if isinstance(step, Fork)] == [fork] * (fork > 1)
         joined = fork > 1 and group["JoinParameters"] is not None
         assert sum(isinstance(step, Join) for step in phases.steps) == joined
-    sane(made)
+    sane(tuning_file)
 
 
 def distinct(values):

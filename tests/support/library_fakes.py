@@ -37,7 +37,7 @@ def logic(
 
 
 def library(*logics: Logic, device: Device | None = None, launched=None) -> Library:  # type: ignore[no-untyped-def]
-    files = [(Path(f"{index}.yaml"), made) for index, made in enumerate(logics)]
+    files = [(Path(f"{index}.yaml"), logic_) for index, logic_ in enumerate(logics)]
     return Library(files, device=device or FakeDevice(TARGET), launched=launched)
 
 

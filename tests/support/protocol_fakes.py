@@ -41,7 +41,9 @@ def sizes(*numbers: int) -> tuple[Problem, ...]:
 
 def choices(values: Values) -> Combinations:
     """All combinations, the first parameter varying fastest."""
-    return Combinations(tuple(tuple(Configuration({name: one}) for one in listed) for name, listed in values.items()))
+    return Combinations(
+        tuple(tuple(Configuration({name: value}) for value in listed) for name, listed in values.items())
+    )
 
 
 def fork(**values: list[Value]) -> Fork:
