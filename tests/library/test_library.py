@@ -1,4 +1,4 @@
-"""The library computes what NumPy computes, on what its logic says, whatever the arrays look like."""
+"""The library gives NumPy's results, by the solutions of its logic, for arrays in any layout."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ size = st.integers(1, 20)
 @settings(max_examples=150, deadline=None)
 @given(st.data(), size, size, size, st.integers(0, 3), st.sampled_from([0.0, -0.5]), st.booleans(), st.booleans())
 def test_any_layout_gives_numpys_product(data, m, n, k, batch, beta, all_types, shared):  # type: ignore[no-untyped-def]
-    """Types: one only, so that most layouts must be copied, or all four. Shapes, strides, batches, beta: anything."""
+    """Random shapes, strides, batches and beta, with all four types, or with one type so that most layouts are
+    copied."""
     batched = data.draw(st.booleans())
     kinds = [
         gemm_type(transpose_a=t.fields.flag("TransposeA"), transpose_b=t.fields.flag("TransposeB"), batched=batched)
@@ -147,7 +148,7 @@ CONFIGS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"LoopUnroll": 16}]
 
 
 class Watched(FakeDevice):
-    """Keeps the constants of what is really executed."""
+    """Keeps the constants of the programs that are executed."""
 
     def __init__(self) -> None:
         super().__init__(TARGET)
@@ -166,7 +167,7 @@ class Watched(FakeDevice):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40))
 def test_what_select_says_is_what_runs(m: int, n: int, k: int):
-    """Watched at the device, below everything that chooses. Row-major, so m and n change places."""
+    """The device shows what runs, whatever was chosen. Arrays are row-major, so m and n change places."""
     device, launches = Watched(), []
     tuned = logic(TYPES[0], CONFIGS, {(8, 8, 8): 0, (64, 64, 16): 1, (256, 32, 32): 2})
     with library(tuned, device=device, launched=launches.append) as lib:

@@ -1,4 +1,4 @@
-"""Batches that no problem type serves: one call of NumPy or of the vendor's BLAS, and not a launch for each matrix."""
+"""A batch that no problem type serves is one call of NumPy or of the vendor's BLAS, not a launch for each matrix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NN = gemm_type(transpose_b=False)
 
 
 def arrays(seed: int, dtype: str):  # type: ignore[no-untyped-def]
-    """A batch of products in some layout, with what they are in double precision: a, b, more arguments, expected."""
+    """A batch of products in some layout: a, b, more arguments, and the result in double precision."""
     random = np.random.default_rng(seed)
     batch, m, n, k = (int(size) for size in random.integers(1, 7, 4))
     batch += 1
@@ -127,7 +127,7 @@ def test_a_shared_operand_makes_one_tall_product_also_where_layouts_have_to_be_c
 
 
 class VendorGpu(HostGpu):
-    """With cuBLAS, which adds up where the host does; `calls` has what it was asked for."""
+    """A fake GPU with a cuBLAS that computes on the host; `calls` has the calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ def singles(letter: str = "s", **more: object):  # type: ignore[no-untyped-def]
 
 
 def layouts(rig, batch: int, rows: int, columns: int, dtype: str = "float32"):
-    """Batches that BLAS takes as they lie: each transposed, padded, apart, inside one another by rows, and shared."""
+    """Batches that BLAS takes as they lie: transposed, padded, apart, interleaved by rows, and shared."""
     yield rig.normal(batch, rows, columns, dtype=dtype)
     yield rig.normal(batch, columns, rows, dtype=dtype).mT
     yield rig.normal(2 * batch, rows + 2, columns + 3, dtype=dtype)[::2, 1:-1, 3:]
@@ -211,7 +211,7 @@ def test_one_call_serves_a_batch_in_any_layout_without_a_copy(rig, monkeypatch):
 ])  # fmt: skip
 @pytest.mark.parametrize("swapped", [False, True], ids=["row-major", "column-major"])
 def test_every_data_type_with_alpha_beta_and_an_out(rig, letter, dtype, dest, swapped):
-    """Small whole numbers, so that every type has the result exactly; extents of 8, which int8 asks for."""
+    """Small whole numbers, so that the result is exact in every type; extents of 8, which int8 needs."""
     torch = rig.torch
     result = {"s": "float32", "d": "float64", "h": "float16", "b": "bfloat16", "i": "int32"}[dest]
     random = np.random.default_rng(4)
@@ -321,7 +321,7 @@ def test_numpys_arrays_go_to_the_same_call(rig):
 
 
 def test_other_devices_of_the_host_are_left_alone():
-    """The fake GPU has no BLAS that could be called, and its matrices are no matter of NumPy's."""
+    """The fake GPU has no BLAS, and NumPy does not multiply matrices on a GPU."""
     launched_records: list[Launched] = []
     from tunesmith.devices.fake import fake_target
 

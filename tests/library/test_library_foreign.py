@@ -1,4 +1,4 @@
-"""`matmul` of other libraries' arrays on a GPU that is not there: CUDA array interface, DLPack, streams."""
+"""`matmul` of other libraries' arrays on a simulated GPU: CUDA array interface, DLPack, streams."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_stream_is_the_one_given_else_the_one_of_the_interface(rig):
 
 
 class Capsule:
-    """A NumPy array that DLPack says is on a GPU."""
+    """A NumPy array whose DLPack device is a GPU."""
 
     def __init__(self, array: np.ndarray, versions: bool = True, read_only: bool = False) -> None:
         self.array, self.versions, self.streams = array, versions, []

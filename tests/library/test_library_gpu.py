@@ -21,10 +21,10 @@ from tunesmith.records import Estimate, ProblemType, Solution, UserError, Value
 pytestmark = pytest.mark.gpu
 
 UNIT = 2.0**-24
-"""Unit roundoff of float32, in which sums are made."""
+"""The unit roundoff of float32, the type of the sums."""
 
 SPACINGS = {"float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
-"""Of the numbers between 1 and 2."""
+"""The spacing of numbers between 1 and 2."""
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def torch():
 
 NOTHING: Mapping[str, Value] = {}
 CHANGED = {"TritonTmaGemm": {"DepthU": 32}}
-"""Of the defaults, which are every family's alike and may be illegal in one."""
+"""Changes to the defaults, which are the same for all families but illegal in some."""
 
 
 def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
-    """The family's defaults, and what else is to be, as if they had won."""
+    """A logic in which the family's defaults with some changes won."""
     family, target = KERNELS[kernel], cuda_device().target
     toolchain(family.language)
     origin = Origin.of(target, "none", "0.1.0", "2026-11-21T12:00:00Z")
@@ -52,7 +52,7 @@ def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
 
 
 def library(kernel: str, letter: str, batched: bool = False, values: Mapping[str, Value] = NOTHING, **more) -> Library:
-    """All transposes; the device is the tensors'."""
+    """A library for all transposes; its device is that of the tensors."""
     kinds = [
         gemm_type(letter, transpose_a=a, transpose_b=b, batched=batched, **more)
         for a, b in itertools.product([False, True], repeat=2)
@@ -111,7 +111,7 @@ def test_views_and_odd_sizes(torch, kernel, letter, size):
 
 
 def taken(lib: Library, kernel: str, *tensors):
-    """The product; None where the family says why it does not take them."""
+    """The product; None if the family refuses the arguments with a reason."""
     try:
         return lib.matmul(*tensors)
     except UserError as error:
@@ -133,7 +133,7 @@ def test_batches_follow_one_another_or_share_their_weights(torch, kernel, letter
 
 
 def singles(letter: str, launches: list, **more) -> Library:  # type: ignore[type-arg]
-    """All transposes by cuBLAS, none of them of a batch; `told` hears of launches."""
+    """A library of all transposes by cuBLAS, without types for batches; `launches` gets the launches."""
     kinds = [gemm_type(letter, transpose_a=a, transpose_b=b, **more) for a in (False, True) for b in (False, True)]
     if letter == "f8":
         kinds = [gemm_type(letter, transpose_a=True, transpose_b=False, **more)]
@@ -218,7 +218,7 @@ def test_a_graph_replays_a_batch_of_cublas(torch):
 
 
 def test_bias_activation_and_residual_are_torchs(torch):
-    """In cuBLASLt's own epilogue, and in steps of torch's after the product."""
+    """The epilogue is cuBLASLt's own, or torch's after the product."""
     a, b, bias, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((64, 96), (96, 80), (80,), (64, 80)))
     wide = a.double() @ b.double() + bias.double()
     with library("VendorBlas", "b", use_beta=False, bias=True, activation="relu") as lib:
@@ -230,7 +230,7 @@ def test_bias_activation_and_residual_are_torchs(torch):
 
 
 def close_to(found, expected) -> None:
-    """Within a few spacings of bfloat16: the product, and what follows it, are rounded to it once each."""
+    """Asserts equality within a few spacings of bfloat16: the product and each later step are rounded once."""
     assert bool(((found.double() - expected).abs() <= 2 * SPACINGS["bfloat16"] * (expected.abs() + 16)).all())
 
 
@@ -286,7 +286,8 @@ FAR += [("CudaWgmmaGemm", "b", {"StorePath": path}) for path in ("TMA", "Direct"
 
 @pytest.mark.parametrize(("kernel", "letter", "values"), FAR, ids=str)
 def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter, values):
-    """Operands behind so many elements, and rows so far apart that the last one is; all at multiples of 16 elements."""
+    """Operands behind so many elements, or with rows so far apart that the last row is; all at multiples of 16
+    elements."""
     step = 16 * (2**31 // (16 * 63) + 1)
     dtype, far = getattr(torch, DTYPES[letter]), 63 * step
     need = 2 * (far + 2**20) * (4 if letter == "s" else 2)
@@ -306,7 +307,7 @@ def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter, values):
 
 
 def test_a_gpu_is_the_tensors_own(torch):
-    """The current device and context of the thread stay what they were."""
+    """The thread's current device and context do not change."""
     before, context = torch.cuda.current_device(), int(call("cuCtxGetCurrent"))
     last = torch.cuda.device_count() - 1
     with library("CudaSimtGemm", "s") as lib:
@@ -322,7 +323,7 @@ def test_a_gpu_is_the_tensors_own(torch):
 
 
 class Lent:
-    """A tensor of a library that knows DLPack alone."""
+    """A tensor of a library with DLPack only."""
 
     def __init__(self, tensor) -> None:
         self._tensor = tensor

@@ -1,4 +1,4 @@
-"""Products on the host that no buffer of the device holds are made in parts, whatever their layout."""
+"""Products on the host that are too large for a buffer of the device are computed in parts, in any layout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 800
 
 @pytest.fixture
 def small_buffers(monkeypatch):
-    """The fake family refuses what the families for devices refuse."""
+    """Makes the fake family reject large operands as the families for devices do."""
 
     def rejections_for(self, config, problem, target):
         for operand in GemmOperation().operands(problem):
@@ -123,7 +123,7 @@ def test_select_says_why_and_what_to_ask_for():
 
 @pytest.mark.opencl
 def test_a_real_device_with_small_buffers_makes_a_large_product():
-    """As one of 2 GiB would with a product of more, but quicker."""
+    """As a device with buffers of 2 GiB would with a larger product, but faster."""
     target = replace(opencl_device().target, max_allocation_bytes=40_000)
     kind, launches = gemm_type(transpose_b=False), []
     family = KERNELS["TiledGemm"]

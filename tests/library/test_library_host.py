@@ -1,4 +1,4 @@
-"""`matmul` on the host's memory: other data types, epilogues that follow the product, torch tensors, DLPack."""
+"""`matmul` of arrays on the host: other data types, epilogues after the product, torch tensors, DLPack."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("batch", [0, 3])
 def test_an_epilogue_without_a_type_follows_the_product(activation, batch):
-    """By the definitions, in double precision; the bias along the columns of the result, the residual at the end."""
+    """The expected results follow from the definitions in double precision, with the residual added at the end."""
     lead = (batch,) if batch else ()
     a, b, bias, c = normal(*lead, 6, 5), normal(5, 7), normal(7), normal(*lead, 6, 7)
     wide = 0.5 * (a.astype(float) @ b) + bias
@@ -105,7 +105,7 @@ def test_tf32_is_not_used_for_numpy(rig):
 
 
 class Watched(FakeDevice):
-    """Keeps where the memory of wrapped arrays lies."""
+    """Keeps the addresses of wrapped arrays."""
 
     def __init__(self) -> None:
         super().__init__(TARGET)
@@ -153,7 +153,7 @@ def test_a_tensor_that_autograd_follows_is_refused():
 
 
 class Lent:
-    """An array of a library that knows DLPack alone."""
+    """An array of a library with DLPack only."""
 
     def __init__(self, array) -> None:
         self._array = array
@@ -187,7 +187,7 @@ def test_memory_of_two_devices_is_refused(rig):
 
 
 def test_a_library_that_works_on_a_gpu_takes_the_hosts_arrays_there(rig):
-    """The same logic, and the same launcher, for both kinds of memory: nothing is compiled twice."""
+    """Both kinds of memory use the same logic and the same launcher, so nothing is compiled twice."""
     lib, a, b = rig.library(*every_type()), normal(6, 5), normal(5, 7)
     close(lib.matmul(a, b), a.astype(float) @ b)
     lib.matmul(rig.normal(6, 5), rig.normal(5, 7))

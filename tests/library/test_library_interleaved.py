@@ -1,4 +1,4 @@
-"""Interleaved batches through the library: in place where a logic is for them, copied where it is not."""
+"""Interleaved batches in the library: used in place with a logic for them, copied without one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def interleaved(values: np.ndarray, padding: int = 0) -> np.ndarray:
 
 
 def launched_for(a: np.ndarray, b: np.ndarray, out: np.ndarray, *kinds, device=DEVICES[0], **more) -> Launched:
-    """What a library with these types launches; asserts that the product is right."""
+    """The launch of a library with these types. Asserts that the product is right."""
     launches: list[Launched] = []
     with library(*(logic(kind, rows=ROWS) for kind in kinds), device=device(TARGET), launched=launches.append) as lib:
         lib.matmul(a, b, out=out, **more)

@@ -1,4 +1,4 @@
-"""`Library.launch`: any operation on arrays by the names of its operands, wherever they lie, and what is refused."""
+"""`Library.launch`: any operation on arrays by operand name, on the host or a GPU, and the calls that it refuses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rig(monkeypatch):
 
 
 def columns(*shape: int) -> np.ndarray:
-    """Column-major, as a GEMM's operands are; the batch last."""
+    """A column-major array, as a GEMM's operands are; the batch is the last axis."""
     return np.asfortranarray(normal(*shape))
 
 
@@ -84,7 +84,7 @@ def test_a_layout_is_chosen_and_bound_once(monkeypatch):
 
 
 class TestRefusals:
-    """In words that say what is wrong, before anything is launched."""
+    """A call is refused with a clear message before anything is launched."""
 
     def refused(self, error: type[Exception], says: str, what: object = NN, **given: object) -> None:
         launched_records: list[Launched] = []
@@ -244,7 +244,7 @@ def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig):
 
 
 def tuned(kind: ProblemType, kernel: str, sizes: tuple[int, ...], **changes: object) -> Document:
-    """As if a configuration had won at these sizes, on this machine's OpenCL device."""
+    """A logic in which a configuration won at these sizes on this machine's OpenCL device."""
     family, target = KERNELS[kernel], opencl_device().target
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-22T12:00:00Z")
     solution = Solution(kind, kernel, family.space(kind).defaults | changes)
@@ -321,7 +321,7 @@ def test_what_does_not_fit_a_kernel_of_the_users_own_is_refused(given, error, sa
 
 @pytest.mark.opencl
 def test_an_array_that_is_read_and_written_and_sizes_that_no_array_tells(copied):
-    """`input` becomes one, and a size is left to the caller."""
+    """`input` is read and written, and the caller has to give a size."""
     edited(copied, "Role: in}", "Role: inout}")
     edited(copied, "Shape: [Rows, Columns], Role: inout", "Shape: [Rows * 1, Columns], Role: inout")
     edited(copied, "Shape: [Rows, Columns], Role: out", "Shape: [Rows + 0, Columns], Role: out")
@@ -364,7 +364,7 @@ def test_the_written_logic_of_a_kernel_of_the_users_own_is_checked_by_launching(
 @pytest.mark.opencl
 @pytest.mark.parametrize("generator", ["philox4_32_10", "xorwow", "sobol32"])
 def test_the_written_logic_of_a_generator_is_checked_by_launching(tmp_path, generator):
-    """Also where the sequence depends on the launch shape that won."""
+    """This also holds if the sequence depends on the launch shape that won."""
     kind = random_type(generator, "uniform", "float", dynamic=True)
     path = tmp_path / "random.yaml"
     write_logic(tuned(kind, OpenCLRandom.name, (5000, 2)[: len(kind.indices)], BlockSize=64, GridSize=2), path)

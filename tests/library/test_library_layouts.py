@@ -46,7 +46,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def outcome(call: Callable[[], np.ndarray], launched_records: list[Launched]) -> tuple[object, ...]:
-    """What a call gives, or why it is refused; and what was launched for it."""
+    """The result of a call or the reason of its refusal, and its launches."""
     before = len(launched_records)
     try:
         found = call()
@@ -59,7 +59,7 @@ def outcome(call: Callable[[], np.ndarray], launched_records: list[Launched]) ->
 def check(
     open_library: Callable[[list[Launched]], Library], call: Callable[[Library, Given], Any], *given: Given
 ) -> None:
-    """The last of the calls, after the others and alone."""
+    """Asserts that the last call has the same outcome after the other calls and alone."""
     outcomes = []
     for calls in (given, given[-1:]):
         launched_records: list[Launched] = []
@@ -120,7 +120,7 @@ def rig(monkeypatch):
 
 
 def lent(given: Given) -> Given:
-    """The arrays as those of a library that tunesmith does not know, on a GPU."""
+    """The arrays as GPU arrays of a library that tunesmith does not know."""
     return {
         name: OnGpu(x, strides=x.strides, data=(x.ctypes.data, not x.flags.writeable))
         if isinstance(x, np.ndarray)
@@ -143,7 +143,7 @@ def test_a_launch_on_a_gpu_that_differs_in_one_thing(rig, what):
 
 
 def test_a_launch_on_another_gpu(monkeypatch):
-    """Of two alike, each carries out what is asked of arrays in its memory."""
+    """With two equal GPUs, each works on the arrays in its own memory."""
     opened: dict[str, HostGpu] = {}
 
     def open_device(selector: str) -> HostGpu:
@@ -213,7 +213,7 @@ def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
 
 
 class Careful(FakeDevice):
-    """Takes no memory whose elements lie across their own borders, as a CPU's vector instructions do not."""
+    """Refuses memory with misaligned elements, as a CPU's vector instructions do."""
 
     def wrap(self, array):  # type: ignore[no-untyped-def]
         assert array.flags.aligned
@@ -234,7 +234,7 @@ def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
 
 @pytest.mark.parametrize("call", ["matmul", "launch"])
 def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monkeypatch):
-    """What is kept is forgotten when it is too much, and found out again."""
+    """When the cache is full, its entries are dropped and found out again."""
     bound = 4
     monkeypatch.setattr("tunesmith.library.launch._layout_cache.REMEMBERED", bound)
     monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
@@ -254,7 +254,7 @@ def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monke
 
 
 def test_a_problem_that_was_measured_with_its_leading_dimensions_has_its_own_winner():
-    """Three rows of one size: as it lies by itself, and with two paddings."""
+    """Three rows of one size: with natural leading dimensions, and with two paddings."""
     leading = {0: (), 2: (8, 8, 8, 8), 6: (12, 12, 12, 12)}
     named = tuple(Named(f"S{padding}", solution(NN, LoopUnroll=4 + padding)) for padding in leading)
     time = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)

@@ -1,4 +1,4 @@
-"""Products without a logic: a policy chooses, the result is right, and it is said once."""
+"""Products without a logic: a policy chooses, the result is right, and there is one warning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.records import Problem, Rejection, Target, UserError
 
 SPACINGS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Of the numbers between 1 and 2."""
+"""The spacing of numbers between 1 and 2."""
 
 random = np.random.default_rng(7)
 
@@ -349,7 +349,7 @@ def test_a_program_multiplies_before_anything_was_tuned_and_compiles_once(tmp_pa
 
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """The stand-in for a GPU, with a kernel that policies know."""
+    """The fake GPU with a kernel that policies know."""
     known = family_order.ORDER | {("fake", "GPU"): ("OnePlan",)}
     monkeypatch.setattr(family_order, "ORDER", known)
     monkeypatch.setattr(policy, "mapping_of", lambda name: VendorMapping())

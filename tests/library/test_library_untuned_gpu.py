@@ -1,4 +1,5 @@
-"""Products of torch tensors on a real GPU without a logic: right in every data type and layout, chosen by policy."""
+"""Products of torch tensors on a real GPU without a logic: a policy chooses, and every data type and layout is
+right."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_types_of_one_byte(torch, dtype, size):  # noqa: F811
 
 
 def test_bias_activation_and_residual(torch):  # noqa: F811
-    """Rounded to bfloat16 once for the product, and once for each thing that follows it."""
+    """The product and each later step are rounded to bfloat16 once."""
     a, b, bias, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((65, 97), (97, 81), (81,), (65, 81)))
     wide = a.double() @ b.double()
     summed = torch.nn.functional.silu(wide + bias.double()) + c.double()

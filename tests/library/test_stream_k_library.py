@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def opened(folder: Path, launches: list, **tuned) -> Library:
-    """A library whose only solution is tuned so, and won at the measured size."""
+    """A library whose only solution has these parameters and won at the measured size."""
     solution = Solution(TYPE, FAMILY.name, FAMILY.space(TYPE).defaults | SMALL | tuned)
     row = SizeRow(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
     device = opencl_device()
@@ -106,7 +106,7 @@ def test_what_is_left_open_goes_by_rules_of_thumb_which_is_said_once(folder):
 
 @pytest.mark.opencl
 def test_a_calibration_beside_the_logic_is_asked(folder):
-    """Dear peers leave a long tile to one work-group, which rules of thumb would split."""
+    """Expensive peers leave a long tile to one work-group; rules of thumb would split the tile."""
     long = (16, 6, 4000)
     (folder / "stream_k.yaml").write_text(dump([calibrated_on_this_device(peer=1.0)]))
     launches = []
@@ -120,7 +120,7 @@ def test_a_calibration_beside_the_logic_is_asked(folder):
 
 @pytest.mark.opencl
 def test_another_versions_calibration_is_passed_over_and_that_is_said(folder, monkeypatch):
-    """One that the environment names has to be read."""
+    """A calibration that the environment names must be readable."""
     other = folder / "stream_k.yaml"
     other.write_text(dump([calibrated_on_this_device()]).replace("tunesmith-stream-k: 2", "tunesmith-stream-k: 1"))
     with opened(folder, [], StreamKGrid=-1) as library, warnings.catch_warnings(record=True) as warned:
@@ -264,7 +264,7 @@ BenchmarkProblems:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:nothing is calibrated")
 def test_a_tuning_file_may_leave_it_open(folder, monkeypatch):
-    """What is measured is what is decided, and the logic leaves it open again."""
+    """The decided grid is measured, and the logic leaves the grid open again."""
     monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "5")
     file = folder / "open.yaml"
     file.write_text(LEFT_OPEN)

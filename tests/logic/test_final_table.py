@@ -1,4 +1,4 @@
-"""The final's CSV: sizes by solutions, addressed by name, and nothing that looks like a speed where there is none."""
+"""The CSV of a final step: sizes by solutions, read by name. A cell without a speed has nothing that looks like one."""
 
 from __future__ import annotations
 

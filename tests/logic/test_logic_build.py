@@ -1,4 +1,4 @@
-"""From a table of times to who answers where, and how good that is."""
+"""A logic made from a table of times: the solution for each size, and its regret."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ok(seconds: float, count: int = 7) -> TableCell:
 
 
 def table(times: Mapping[int, Sequence[float | None]], count: int = 7) -> FinalTable:
-    """Seconds by size, one for each of the solutions 0, 1, ...; None where it does not run."""
+    """A table from seconds by size, one for each of the solutions 0, 1, ...; None for a solution that does not run."""
     problems = tuple(map(problem, times))
     solutions = tuple(solution(tile) for tile in range(len(next(iter(times.values())))))
     cells = {
@@ -63,7 +63,7 @@ def test_each_measured_size_gets_its_fastest():
 
 
 def test_the_protocols_winner_stands_where_it_is_not_the_fastest():
-    """A tie keeps the incumbent, which the protocol knows and the table does not."""
+    """In a tie the incumbent wins. The protocol knows the incumbent, the table does not."""
     final_table = table({64: [1.0, 1.001], 512: [1.0, 2.0]})
     logic = build([replace(final_table, decided={problem(64): (solution(1), solution(0))})], ORIGIN)
     assert (chosen(logic, 64), chosen(logic, 512)) == (1, 0)
@@ -77,7 +77,7 @@ def test_a_winner_that_did_not_run_there_is_not_believed():
 
 
 def test_only_what_is_chosen_somewhere_is_kept_and_the_fallback():
-    """Solution 2 wins nothing, but is the only one that runs everywhere."""
+    """Solution 2 wins nowhere, but only solution 2 runs everywhere."""
     logic = build([table({64: [1.0, None, 3.0, 9.0], 512: [None, 1.0, 2.0, 9.0]})], ORIGIN)
     assert tiles(logic) == [0, 1, 2]
     assert tiles(logic)[logic.document.fallback] == 2
@@ -132,7 +132,7 @@ times = st.lists(st.lists(st.none() | st.floats(0.5, 8.0), min_size=3, max_size=
 @settings(max_examples=80, deadline=None)
 @given(times)
 def test_regret_is_what_a_logic_built_without_the_size_would_lose(lines: list[list[float | None]]):
-    """The quick way through one set of neighbours agrees with really leaving each size out."""
+    """The fast computation with one set of neighbours agrees with logics that are built without each size."""
     final_table = {
         2 ** (5 + 2 * index): [1.0 if all(t is None for t in line) else line[0], *line[1:]]
         for index, line in enumerate(lines)

@@ -36,7 +36,7 @@ NAMES = "abcdef"
 
 
 def chance(seed: int, *what: object) -> int:
-    """A number that depends on all that is given and on nothing else."""
+    """A number that depends only on the arguments."""
     return crc32(repr((seed, what)).encode())
 
 
@@ -74,7 +74,7 @@ def world_of(draw: random.Random) -> World:
 
 
 def stages_of(draw: random.Random) -> list[Stage]:
-    """Phases in Tensile's order; parameters may be varied again, alone or together, with other values."""
+    """Phases in Tensile's order. Parameters may be varied again, alone or together, with other values."""
 
     def lists(most: int) -> dict[str, list[int]]:
         return {name: draw.sample(range(3), draw.randint(1, 3)) for name in draw.sample(NAMES, draw.randint(1, most))}
@@ -159,7 +159,7 @@ class KilledError(Exception):
 
 
 class Remembering:
-    """Keeps every answer of a measurer, by solution and problem, and dies when its fuse of new answers is burnt."""
+    """Keeps every answer of a `Measure` by solution and problem, and raises after a number of new answers (`fuse`)."""
 
     def __init__(self, measure: Noisy, oracle: FakeOracle, fuse: int) -> None:
         self.measure, self.oracle, self.fuse = measure, oracle, fuse
@@ -202,7 +202,7 @@ class Remembering:
 def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_nothing_more(
     seed: int, fuse: int
 ) -> None:
-    """With noise, so that anything measured afresh would be another number."""
+    """Times have noise, so that a repeated measurement would give another number."""
     draw = random.Random(seed)
     group, exact, oracle = engine(world_of(draw), stages_of(draw))
     memory = Remembering(Noisy(exact.seconds, np.random.default_rng(seed)), oracle, fuse)

@@ -1,4 +1,4 @@
-"""What `plan` prints: counts before a run that the run then keeps to."""
+"""The forecast that `plan` prints: its counts are those of the run."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections() -> No
 
 
 def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach() -> None:
-    """Three tiles, two depths: which depths win is not known, so two may be left, never three."""
+    """Three tiles and two depths: which depths win is not known, but at most two lineages can be left."""
     oracle = FakeOracle(derive=lambda c: {"Depth": c.integer("unroll") * 2})
     group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
     assert [step.survivors for step in forecast(group, oracle).before] == [3, 3, 2, 2]
@@ -125,7 +125,7 @@ def legal_groups(draw: st.DrawFn) -> Phases:
 @given(legal_groups())
 @settings(max_examples=100, deadline=None)
 def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
-    """On a space without rejections, whatever the times, joins over forked and derived values included."""
+    """This holds on a space without rejections for any times, with joins over forked and derived values."""
     oracle = FakeOracle(derive=lambda c: {"sum": c.integer("x") + c.integer("y") + c.integer("z")})
     measure = Exact(lambda c, p: 1.0 + sum(map(ord, c.to_json())) % 7)
     steps = run(group, measure, oracle).steps
@@ -138,7 +138,7 @@ def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
 
 
 def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
-    """A step of 10^9 combinations, of which two lineages try some."""
+    """A step of 10^9 combinations, some of which two lineages try."""
     values = {name: list(range(1000)) for name in "abc"}
     return phases(
         {"x": 0, "a": 0, "b": 0, "c": 0},
@@ -151,7 +151,7 @@ def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
 
 
 class Counting:
-    """A quarter is legal on one size, half of that on the other; counts the questions that it is asked."""
+    """A quarter of the configurations is legal on one size, half of these on the other. Counts the questions."""
 
     def __init__(self) -> None:
         self.questions = 0

@@ -1,4 +1,4 @@
-"""What the protocol promises about lineages, determined parameters, deferral, forks and the final step."""
+"""Lineages, determined parameters, deferral, forks and the final step in the protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tunesmith.records import Configuration, UserError
 
 
 def test_each_fork_keeps_its_own_winner() -> None:
-    """A common step comes first: from there on the original shared one dict of winners among all forks."""
+    """A common step comes first: after it, Tensile shared one dict of winners among all forks."""
     best = {16: 4, 64: 8, 256: 4}
     measure = Exact(lambda c, p: 1.0 if c["width"] == best[c.integer("tile")] else 2.0)
     group = phases(
@@ -45,7 +45,7 @@ def test_each_fork_keeps_its_own_winner() -> None:
 
 
 def test_a_winner_is_what_later_steps_are_measured_with() -> None:
-    """And a parameter without a step of its own yet is measured with its initial value."""
+    """A parameter before its own step is measured with its initial value."""
     measure = by({(a, b): 1.0 + (a != 2) + (b != 20) for a in (1, 2) for b in (5, 10, 20)}, "a", "b")
     group = phases({"a": 1, "b": 5}, benchmark(a=[1, 2]), benchmark(b=[10, 20]), final())
     run(group, measure, LEGAL)
@@ -148,7 +148,7 @@ def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons() -> None:
 
 
 def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_one_is_illegal() -> None:
-    """And is tuned as ever when its own step comes."""
+    """The parameter is tuned as usual in its own step."""
     oracle = FakeOracle(illegal=lambda c: "tile too big" if c["tile"] == 256 and c.integer("unroll") < 16 else "")
     measure = Exact(lambda c, p: 100.0 / c.integer("unroll") + c.integer("loads"))
     group = phases(
@@ -197,7 +197,7 @@ def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_
 
 
 def test_a_parameter_without_a_step_to_come_is_not_substituted() -> None:
-    """`a` is settled by then, `b` is nobody's: the lineage is dropped with the reason."""
+    """`a` is settled already, and no step tunes `b`: the lineage is dropped with the reason."""
     oracle = FakeOracle(illegal=lambda c: "clash" if c["a"] == c["c"] else "")
     measure = by({(1, 3): 1.0, (2, 3): 2.0}, "a", "c")
     group = phases({"a": 2, "b": 0, "c": 3}, benchmark(a=[1, 2]), benchmark(c=[1]), final())
@@ -268,7 +268,7 @@ def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
 
 
 def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
-    """Its name is a file's, of which systems take 255 bytes."""
+    """The step's name is used as a file name, which may have 255 bytes."""
     many = {f"Parameter{number}": [1] for number in range(30)}
     assert step_names(phases(dict.fromkeys(many, 1), benchmark(**many))) == (
         "01_BF_Parameter0_Parameter1_Parameter2_and_27_more",
@@ -276,7 +276,7 @@ def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
 
 
 def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -> None:
-    """What a run that was killed and started again relies on."""
+    """A run that was killed and started again relies on this."""
     group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16]), final(1, 2, 3))
     measures = [Exact(lambda c, p: 1.0 + crc32(f"{c} {p}".encode()) % 3) for _ in range(2)]
     first, second = (run(group, measure, TILED) for measure in measures)

@@ -48,7 +48,7 @@ def test_what_is_held_stays_where_the_sample_has_nothing_better(strategy: str) -
 
 
 def test_a_model_learns_from_what_the_judge_expects() -> None:
-    """The parameter is a label whose time only the guess gives away."""
+    """The parameter is a label, so only the guess tells about its time."""
     order = np.random.default_rng(0).permutation(400).tolist()
     oracle = FakeOracle()
     oracle.guess = lambda config, problem: float(order[config.integer("a")] + 1)
@@ -116,7 +116,7 @@ class SpentError(Exception):
 
 
 class Spent(Exact):
-    """Is asked, and has no time left to measure."""
+    """Has no time left to measure."""
 
     def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         super().screen_cells(groups, racing)
@@ -163,7 +163,7 @@ def test_a_large_step_ends_with_the_best_of_its_sample() -> None:
 
 
 def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
-    """With the initial `y` nothing is legal in the first lineage; in the second nothing ever is."""
+    """In the first lineage nothing is legal with the initial `y`. In the second, nothing is ever legal."""
     questions = 0
 
     def legal_later(config: Configuration) -> str:
@@ -185,7 +185,8 @@ def column(low: int, high: int) -> Candidates:
 
 
 def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> None:
-    """Two searches at once: one grows towards the best value and one confirms its two best; problems are their own."""
+    """Two searches at once, on different problems: one grows towards the best value, the other confirms its two
+    best."""
 
     def beyond(candidates: Candidates, told: Told) -> Candidates:
         best = min(told, key=lambda config: next(iter(told[config].values())).seconds)

@@ -1,4 +1,4 @@
-"""What a tuning file means: steps, starting values and notes."""
+"""Reading a tuning file gives the right steps, starting values and notes."""
 
 from __future__ import annotations
 

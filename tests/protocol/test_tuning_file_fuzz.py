@@ -1,4 +1,4 @@
-"""Whatever stands in a tuning file, only tunesmith's own error comes out of reading it."""
+"""Reading a tuning file raises only tunesmith's own error, whatever the file contains."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SIZES = st.lists(
 
 @st.composite
 def right_files(draw):
-    """Files that say nothing wrong, each parameter in one phase."""
+    """Correct files, with each parameter in one phase."""
     groups = []
     for _ in range(draw(st.integers(1, 2))):
         group = {}
@@ -84,7 +84,7 @@ def right_files(draw):
 
 @st.composite
 def spoilt_files(draw):
-    """A right file in which some part is another value."""
+    """A correct file in which one part is replaced by another value."""
     content = draw(right_files())
     for _ in range(draw(st.integers(1, 2))):
         inside = content
@@ -107,7 +107,7 @@ def path(tmp_path):
 
 
 def check(path, text):
-    """Reading ends in a file with sane steps, or in a UserError that says all three things."""
+    """Reading gives a file with sane steps, or raises a UserError with a location, a problem and a remedy."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
     try:
         sane(read(path, max_size=64))
@@ -145,7 +145,7 @@ def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
 
 
 def distinct(values):
-    """How many alternatives a list is; 0 and False are one, and a ProblemSizes is none."""
+    """The number of alternatives in a list. 0 and False count as one, a ProblemSizes as none."""
     if isinstance(values[0], dict):
         return 1
     return len({str(int(value)) if isinstance(value, bool) else str(value) for value in values})

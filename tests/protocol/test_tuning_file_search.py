@@ -1,4 +1,4 @@
-"""What a tuning file says of the search in its steps, and steps that are too large to list."""
+"""A tuning file's settings for the search in its steps, and steps that are too large to list."""
 
 from __future__ import annotations
 

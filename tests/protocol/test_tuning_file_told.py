@@ -1,4 +1,4 @@
-"""What a tuning file's reader tells: all mistakes at once, remedies that lead on, and each key without effect once."""
+"""Messages about a tuning file: all mistakes at once, useful remedies, and one note for each key without effect."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_sizes_of_a_type_that_is_not_understood_are_not_judged(group) -> None:
 
 
 def test_every_remedy_for_a_parameter_names_one_that_there_is() -> None:
-    """`LdsBlockSizePerPad` led to `LdsPadA`, and that one to nothing."""
+    """The remedy for `LdsBlockSizePerPad` once named `LdsPadA`, which no kernel has."""
     space = tuning_space(gemm_type())
     assert not FOREIGN_PARAMETERS & RENAMED_PARAMETERS.keys()
     for name, remedy in RENAMED_PARAMETERS.items():
@@ -166,7 +166,7 @@ def test_the_examples_name_nothing_that_their_families_lack() -> None:
 
 
 def test_everything_is_tried_at_once_in_the_last_phase(group) -> None:
-    """Parameters beside the sizes of the last phase: no fork, no step."""
+    """Parameters beside the sizes of the last phase make no fork and no step."""
     made = group(
         """
         BenchmarkFinalParameters:

@@ -68,7 +68,7 @@ def phases(
     objective: Objective = Objective.GEOMEAN,
     search: SearchPlan | None = None,
 ) -> Phases:
-    """A size group; what is tuned is read off the steps."""
+    """A size group. The tuned values are those of its steps."""
     tuned: dict[str, dict[Value, None]] = {}
     for step in steps:
         if isinstance(step, Fork | Benchmark):
@@ -80,7 +80,7 @@ def phases(
 
 @dataclass
 class FakeOracle:
-    """`illegal` gives the reason why not, or "" when legal."""
+    """An oracle from functions. `illegal` gives the reason why a configuration is illegal, or ""."""
 
     illegal: Callable[[Configuration], str] = lambda config: ""
     illegal_for: Callable[[Configuration, Problem], str] = lambda config, problem: ""
@@ -114,7 +114,7 @@ def by_rows(cells: Sequence[Cell]) -> tuple[list[Configuration], list[Problem]]:
 
 @dataclass
 class Exact:
-    """Times without noise; remembers what it was asked."""
+    """Times without noise. Keeps the calls."""
 
     seconds: Seconds
     screens: list[tuple[list[list[Configuration]], list[Problem], bool]] = field(default_factory=list)

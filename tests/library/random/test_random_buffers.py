@@ -1,4 +1,4 @@
-"""The front door of random numbers without a device: what can be filled, on which stream, and how positions move."""
+"""Random generators without a device: which buffers they fill, on which stream, and how positions move."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = 128
 
 
 def test_positions_say_what_each_engine_has_given():
-    """Against engines that are counted one by one, through calls of vectors of one, two and four words."""
+    """Positions agree with a count of each engine's words, over calls with vectors of one, two and four words."""
     random = np.random.default_rng(3)
     for trial in range(200):
         engines, skips = int(random.integers(1, 9)), bool(trial % 2)
@@ -110,7 +110,7 @@ def test_gpu_arrays_tell_where_they_lie_and_who_wrote_them(monkeypatch):
 
 
 class Tensor:
-    """As much of torch's as is asked."""
+    """A stand-in for torch with the attributes that are used."""
 
     def __init__(self, array, dtype="float32", device="cpu", contiguous=True):
         self.array, self.dtype = array, f"torch.{dtype}"
@@ -142,7 +142,8 @@ def test_torch_tensors_are_taken_on_their_current_stream(monkeypatch):
 
 
 def test_streams_are_handles_or_have_one():
-    """Only what an object keeps alive, or CUDA itself, is the same stream under the same handle later on."""
+    """A handle still means the same stream later only if an object keeps the stream alive, or if it is one of CUDA's
+    own."""
 
     class Ours:
         def __cuda_stream__(self):
@@ -254,7 +255,8 @@ def test_nothing_waits_on_the_callers_stream_and_streams_follow_one_another(stre
 
 @pytest.mark.opencl
 def test_on_one_stream_that_lasts_there_is_nothing_but_launches(streaming):
-    """Where it ends is marked once another stream comes, or our own for a buffer that came without."""
+    """The end of a call is marked when the next call uses another stream, or our own stream for a buffer without
+    one."""
     numbers = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
     first, second = SimpleNamespace(cuda_stream=11), SimpleNamespace(cuda_stream=22)
     found = [filled(numbers, 100, stream=stream) for stream in (first, first, second, None, first)]
@@ -296,7 +298,7 @@ def test_a_buffer_on_another_gpu_is_refused(streaming, monkeypatch):
 
 
 def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypatch):
-    """Constants too are copied there, and nothing waits for them."""
+    """Constants are copied on that stream, too, and nothing waits for them."""
     log = []
     monkeypatch.setattr(cuda, "call", lambda name, *given: log.append((name, *given)))
     monkeypatch.setattr(cuda, "bindings", lambda: SimpleNamespace(CUstream=int))

@@ -1,4 +1,4 @@
-"""The front door of random numbers, on an OpenCL device: each buffer holds what the sequence says, and nothing else."""
+"""Random generators on an OpenCL device: each buffer gets exactly the numbers of the sequence."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_offset_and_skipping_leave_out_words(device, name):
 
 
 def test_other_distributions_begin_with_a_new_turn_of_the_engines(device):
-    """Each engine has then given as many words as the others, or what the offset left it more."""
+    """Then all engines have dealt equally many words, except for the words of the offset."""
     numbers, offset = few(device, offset=10), 10
     close(numbers.normal(np.zeros(2 * T + 20, np.float32)), expected_at("normal", 2 * T + 20, Position(offset)))
     # T + 10 vectors were given; the rest of the second turn is left out.
@@ -229,7 +229,7 @@ def test_counter_based_generators_are_launched_as_the_table_says_and_give_the_sa
 
 
 def test_engines_follow_the_table_in_the_dynamic_ordering_only(device):
-    """A pair's own shape is for launches with as many engines."""
+    """A pair's own shape is used only if it has the same number of engines."""
     pairs = {("normal", "float"): LaunchShape(32, 8), ("log_normal", "float"): LaunchShape(32, 16)}
     table = tuned(device, xorwow=TunedShapes(SMALL, pairs))
     dynamic = generator(device, "xorwow", ordering="dynamic", table=table)
@@ -288,7 +288,7 @@ def test_engines_that_cannot_skip_go_over_what_was_given(device, name):
 
 
 def test_the_documentation_is_true(monkeypatch):
-    """Its programs run, but for those that need a GPU."""
+    """The programs of docs/random.md run, except those that need a GPU."""
     page = (Path(__file__).parents[3] / "docs" / "random.md").read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(programs) == 5

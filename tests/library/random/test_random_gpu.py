@@ -1,4 +1,4 @@
-"""Random numbers into memory of a GPU: on torch's streams, at any address, the same as the CPU makes."""
+"""Random numbers in memory of a GPU: on torch's streams, at any address, and equal to the CPU's numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_normal_numbers_are_within_the_bound_of_the_reference(torch, gpu, dtype)
 
 
 def test_a_tensor_is_filled_on_the_current_stream_and_nothing_waits(torch, gpu):
-    """The stream is busy for a while before the call, and still is when the call returns."""
+    """The stream is busy before the call, and still busy when the call returns."""
     numbers, side = few(gpu), torch.cuda.Stream()
     numbers.uniform(torch.empty(T, device="cuda"))
     torch.cuda.synchronize()
@@ -65,7 +65,7 @@ def test_a_tensor_is_filled_on_the_current_stream_and_nothing_waits(torch, gpu):
 
 
 def test_engines_go_from_one_stream_to_the_next(torch, gpu):
-    """The first stream is held up, so that engines that did not wait for it would give their first numbers twice."""
+    """The first stream is delayed, so that engines that did not wait for it would deal their first numbers twice."""
     numbers, streams = few(gpu), [torch.cuda.Stream() for _ in range(3)]
     outs = [torch.zeros(100, device="cuda") for _ in streams]
     torch.cuda.synchronize()

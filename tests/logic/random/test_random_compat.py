@@ -1,4 +1,4 @@
-"""rocRAND's own choices under `compat`: on its golden cases, and the rules behind them on made-up rows."""
+"""`compat` makes rocRAND's choices: on rocRAND's golden cases, and by its rules on made-up rows."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tunesmith.records import LaunchShape, Rejection
 
 COMPAT = RandomObjective.COMPAT
 DEFAULT = (256, 1024)
-"""Philox's."""
+"""The default shape of philox4_32_10."""
 
 
 def messages(decision: RandomDecision) -> list[str]:
-    """rocRAND's warnings, by the names of our constants, which have underscores."""
+    """The remarks that are rocRAND's warnings: those whose constants contain underscores."""
     return [remark.reason for remark in decision.remarks if "_" in remark.reason]
 
 

@@ -37,7 +37,7 @@ def messages(decision: RandomDecision) -> list[str]:
 
 @pytest.fixture
 def selection(tmp_path: Path) -> Selection:
-    """Two files, of two architectures. In the first, one benchmark failed, and one is nobody's."""
+    """Two files of two architectures. In the first, one benchmark failed, and one has no generator's name."""
     spoilt = [
         benchmark("philox4_32_10_normal_float_t128_b64", None),
         benchmark("BM_memcpy", 500.0),
@@ -86,7 +86,7 @@ def test_headers_of_compat_return_the_chosen_shapes(selection: Selection, tmp_pa
 
 
 def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(tmp_path: Path) -> None:
-    """Where rocRAND's script stops with an IndexError."""
+    """In this case rocRAND's script stops with an IndexError."""
     path = write(tmp_path / "tuning.json", benchmarks("philox4_32_10", {"uniform/float": {(64, 64): 90.0}}))
     selection = choose(read_random([path]).rows, COMPAT)
     assert selection.decisions == ()
@@ -118,7 +118,7 @@ def by_the_rules(speeds: Speeds, default: Shape) -> dict[str, Any]:
 
 
 def made_up(source: random.Random, default: Shape) -> Speeds:
-    """No two means alike, so that the order of equals (of NumPy's quicksort) is not asked."""
+    """All means differ, so that the order of equal values in NumPy's quicksort does not matter."""
     shapes = {(source.choice([64, 128, 256, 512, 1024]), source.choice([64, 512, 1024, 4096])) for _ in range(9)}
     cases = source.sample(["uniform/float", "normal/double", "poisson/unsigned_int", "log_normal/half"], 3)
     spread = source.choice([0.01, 0.1, 0.4])

@@ -1,4 +1,4 @@
-"""Which launch shape our objectives choose, what they say about it, and `tunesmith random select` around them."""
+"""The launch shapes that our objectives choose, their remarks, and `tunesmith random select`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPAT, GEOMEAN, WORST, WEIGHTED = (
     RandomObjective.WEIGHTED,
 )
 DEFAULT = (256, 1024)
-"""Philox's."""
+"""The default shape of philox4_32_10."""
 
 SPEEDS = {
     "uniform/float": {DEFAULT: 100.0, (64, 64): 200.0, (128, 64): 112.0, (512, 64): 130.0},
