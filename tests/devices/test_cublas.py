@@ -144,7 +144,7 @@ def test_a_refusal_is_a_launch_error(status, reason, poisoned):
 
 def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkeypatch):
     """What was measured without them is no measurement of what is called now."""
-    monkeypatch.setattr(toolchain, "cublas", lambda: ("libcublas.so", None))
+    monkeypatch.setattr(toolchain, "_cublas", lambda: ("libcublas.so", None))
     monkeypatch.setattr(toolchain, "cublas_version", lambda loaded: (13, 1, 0))
     assert toolchain.cublas_library.__wrapped__().version == "cuBLAS 13.1.0, strict sums"
 

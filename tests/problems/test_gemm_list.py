@@ -80,7 +80,7 @@ def test_columns_come_in_any_order_and_those_left_out_have_their_defaults(listed
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "words"),
+    ("text", "location", "words"),
     [
         ("m,n,K\n1,2,3\n", ":1", ["K", "did you mean k?"]),
         ("m,n,k,colour\n1,2,3,red\n", ":1", ["colour", "it has m, n, k, batch"]),

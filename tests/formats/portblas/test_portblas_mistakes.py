@@ -30,7 +30,7 @@ TEXT = """{
 
 
 @pytest.mark.parametrize(
-    ("values", "place", "words"),
+    ("values", "location", "words"),
     [
         (("[4]", "true", "[1]"), "5:41: local[0].work_item_sizes[1]", "has 1 numbers, expected 2"),
         (("[4, 0]", "true", "[1]"), "5:45: local[0].work_item_sizes[1][1]", "is 0, expected a whole number from 1"),

@@ -148,7 +148,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
         read(tmp_path / "nothing.yaml")
 
 
-@pytest.mark.parametrize("place", [(0, 0), (0, 1)])
+@pytest.mark.parametrize("index", [(0, 0), (0, 1)])
 def test_a_covariance_that_is_none_gives_no_error_where_it_is_used(written, index):
     """A variance below zero is refused; between two costs, rounding may make too much of what they share."""
     path, _, one = written
