@@ -73,11 +73,11 @@ assert "importlib.metadata" in sys.modules
 def test_every_registry_has_a_group_of_its_own():
     from tunesmith.devices import APIS
     from tunesmith.kernels import KERNELS
-    from tunesmith.library.doors import DOORS
+    from tunesmith.library.call_adapters import CALL_ADAPTERS
     from tunesmith.problems import OPERATIONS
     from tunesmith.search import STRATEGIES
     from tunesmith.toolchains import TOOLCHAINS
 
-    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES, DOORS)]
+    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES, CALL_ADAPTERS)]
     kinds = ("operations", "kernels", "toolchains", "devices", "strategies", "doors")
     assert groups == [f"tunesmith.{kind}" for kind in kinds]
