@@ -10,7 +10,7 @@ import pytest
 from opencl_runner import opencl_device
 from tunesmith.bench import Policy
 from tunesmith.protocol import Phase, StepForecast
-from tunesmith.session.tuning_file.calibration import WARM_UP, RunCalibration, Sized
+from tunesmith.session.tuning_file.calibration import WARM_UP, RunCalibration, SizeCost
 from tunesmith.session.tuning_file.forecast import FINALISTS, _measuring
 from tuning_runs import FAKE, document, fake_file, tunesmith
 
@@ -52,7 +52,7 @@ def test_a_forecast_is_what_the_quickstart_takes(largest: str, tmp_path: Path) -
     assert took / FACTOR < expected < took * FACTOR, (expected, took)
 
 
-SMALL, LARGE = Sized(1e6, 0.1, 0.0, 0.5, 207, 1e-5), Sized(1e9, 0.3, 0.6, 0.8, 17, 1e-2)
+SMALL, LARGE = SizeCost(1e6, 0.1, 0.0, 0.5, 207, 1e-5), SizeCost(1e9, 0.3, 0.6, 0.8, 17, 1e-2)
 
 
 def test_between_two_sizes_costs_are_interpolated_and_beyond_they_grow_with_the_work() -> None:

@@ -61,7 +61,7 @@ def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, de
     """And everything that happened is passed on. A host's load is mostly our own, so that nobody looks at it."""
     seen: list[str] = []
     told: list[events.Event] = []
-    monkeypatch.setattr(HealthWatch, "happened", lambda self: seen.append(self._target.kind))
+    monkeypatch.setattr(HealthWatch, "look_if_due", lambda self: seen.append(self._target.kind))
     done = tune(fake_file(tmp_path), tmp_path / "run", device=device, observe=told.append)
     assert bool(seen) == looks
     assert sum(isinstance(one, events.CellMeasured) for one in told) == done.ledger.measured

@@ -251,7 +251,7 @@ def watched(*looks: Health, target=GPU) -> list[str]:
     ticks, rest = iter(range(0, 1000, 10)), iter(looks)
     watch = HealthWatch(target, lambda _: next(rest), lambda: next(ticks))
     for _ in looks:
-        watch.happened()
+        watch.look_if_due()
     return list(watch.sentences())
 
 
@@ -303,5 +303,5 @@ def test_looks_are_seconds_apart():
     now = iter((0.0, 0.5, 1.9, 2.1, 2.2))
     watch = HealthWatch(GPU, lambda _: Health(), lambda: next(now))
     for _ in range(5):
-        watch.happened()
-    assert len(watch.seen) == 2
+        watch.look_if_due()
+    assert len(watch.looks) == 2

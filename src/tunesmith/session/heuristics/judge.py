@@ -186,7 +186,7 @@ def _measured(run: Run, problem: Problem, solutions: Sequence[Solution]) -> list
     measure = run.measure(problem.type)
     configs = {solution.configuration: solution for solution in solutions}
     table = measure.confirm(list(configs), [problem])
-    run.anchor.ran(measure, table.cells)
+    run.anchor.visit_if_due(measure, table.cells)
     return [SampledCell(configs[cell[0]], time, table.paired[cell]) for cell, time in table.cells.items()]
 
 

@@ -15,7 +15,7 @@ from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import readable, rows_of
-from tunesmith.session.frame.logic import logic_output, measured
+from tunesmith.session.frame.logic import logic_output, stored_table
 from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import RunOutcome
@@ -101,7 +101,7 @@ class PortBlasPlan(RunPlan):
             yield Output(path, partial(write_atomically, text=text))
         every = readable(run.outcome.folder / LOGIC, run.complain)
         here = [document for document in every if document.origin.is_of(self.target)]
-        tables = [measured(run, document.problem_type, left_out) for document in here]
+        tables = [stored_table(run, document.problem_type, left_out) for document in here]
         if sizes := [size for document, table in zip(here, tables, strict=True) for size in _sizes(document, table)]:
             text = header(sizes, self.target.name, tunesmith.__version__)
             yield Output(Path(HEADER), partial(write_atomically, text=text))

@@ -61,7 +61,7 @@ class Transposition:
             self._system.purpose = f"{name}: system BLAS, again"
             self._system.repeat([self._vendor], self._strided, self._rounds)
         ran = self._known(self._ours, [self._current.config, *self._different], self._problem)
-        self._run.anchor.ran(self._ours, ((config, self._problem) for config, made in ran.items() if made.ok))
+        self._run.anchor.visit_if_due(self._ours, ((config, self._problem) for config, made in ran.items() if made.ok))
         self._decision = self._decided()
 
     def tuned(self) -> Tuned:

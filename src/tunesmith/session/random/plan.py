@@ -227,7 +227,7 @@ class RandomPlan(RunPlan):
         measure.purpose = kind.name + (f", grown {growth}" if growth else "")
         wanted = {configuration_of(kind, one, self.target): one for one in shapes if self.task.wants(kind, one)}
         chosen = [config for config in wanted if not measure.oracle.rejections(config)]
-        run.anchor.ran(measure, measure.screen([chosen], problems, racing=False).cells)
+        run.anchor.visit_if_due(measure, measure.screen([chosen], problems, racing=False).cells)
         cells = [(config, problem) for config in chosen for problem in problems]
         for (config, problem), measurement in measure.lookup(cells, racing=False).items():
             yield MeasuredShape(problem, wanted[config], measurement)

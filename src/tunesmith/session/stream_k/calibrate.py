@@ -137,7 +137,7 @@ class CalibrationPlan(RunPlan):
         with run.batch(measure.purpose, len(cells)):
             for problem in dict.fromkeys(problem for _, problem in cells):
                 configs = [config for config, its in cells if its == problem]
-                run.anchor.ran(measure, measure.screen([configs], [problem], racing=False).cells)
+                run.anchor.visit_if_due(measure, measure.screen([configs], [problem], racing=False).cells)
         known = measure.lookup(cells, racing=False)
         for cell in cells:
             if cell not in known:

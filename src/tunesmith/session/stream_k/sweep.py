@@ -188,7 +188,7 @@ class SweepPlan(RunPlan):
         finalists = {choice: one.configs[choice] for choice in _finalists(said.values(), screened)}
         times = measure.confirm(list(finalists.values()), [problem]).cells
         finals = {choice: times[config, problem] for choice, config in finalists.items() if (config, problem) in times}
-        run.anchor.ran(measure, ((finalists[choice], problem) for choice in finals))
+        run.anchor.visit_if_due(measure, ((finalists[choice], problem) for choice in finals))
         return Swept(one.listed, problem, one.work, said, screened, finals)
 
 
