@@ -57,8 +57,8 @@ class Anchor:
                 screening.measure.renew(screening.contenders(change), screening.racing)
 
     def visit_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
-        """Visit the anchor if the last visit is long enough ago. The first of the `cells`, which ran, becomes the anchor
-        if there is none yet."""
+        """Visit the anchor if the last visit is long enough ago. The first of the `cells`, which ran, becomes the
+        anchor if there is none yet."""
         if self._chosen is None:
             if cell := next(iter(cells), None):
                 self._choose(measure, cell)

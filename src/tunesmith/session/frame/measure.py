@@ -174,7 +174,7 @@ class RecordedMeasure:
         return self.rounds(cell)[round_]
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
-        """The stored measurements that answer for cells; a later result (a crash, a recheck) goes before an earlier one.
+        """The stored measurements that answer for cells; a later result (a crash, a recheck) goes before an earlier.
 
         In a race the raced measurement goes before the full one, although it is less exact: a step that is replayed
         must see the times that it saw, not those that the final measured since. Without `racing`, measurements that a
@@ -269,7 +269,7 @@ class RecordedMeasure:
         return in_order([race for race in (*shared, *races) if race.cells], self.oracle, self._rank)
 
     def _run(self, races: Sequence[CellRace], round_: str, racing: bool) -> None:
-        """Measure and commit. A second result for a cell (it broke the worker during another) has a round of its own."""
+        """Measure and commit. A second result for a cell (it broke another's worker) has a round of its own."""
         by_key = {self.key(cell): cell for race in races for cell in race.cells}
         jobs = [tuple({self.key(cell): self._job(cell) for cell in race.cells}.values()) for race in races]
         batch = Batch(tuple(Race(own_jobs, race.rivals) for own_jobs, race in zip(jobs, races, strict=True)), racing)
@@ -347,9 +347,9 @@ class RecordedMeasure:
 
 
 ROUNDS_MORE = {"CPU": 2, "GPU": 0}
-"""The number of further rounds, by the kind of device, for cells that are compared over minutes. A CPU shares its clock,
-caches and cores with other processes: two runs a minute apart put 16 % of the pairs of kernels that their intervals
-told apart into opposite orders (256 squares on 2 cores of a virtual machine, 2026-11-21)."""
+"""The number of further rounds, by the kind of device, for cells that are compared over minutes. A CPU shares its
+clock, caches and cores with other processes: two runs a minute apart put 16 % of the pairs of kernels that their
+intervals told apart into opposite orders (256 squares on 2 cores of a virtual machine, 2026-11-21)."""
 
 
 def _first(racing: bool) -> str:

@@ -14,7 +14,7 @@ STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
 
 @dataclass(frozen=True)
 class Output:
-    """A file that a plan leaves: its path within the run's folder, and the function that writes it, whole or not at all.
+    """A file that a plan leaves: its path within the run's folder, and the function that writes all of it or nothing.
 
     `write` may return a tuple of paths if it wrote several files. If the file `is_logic`, it is library logic, and its
     solutions are launched when the run ends.

@@ -1,6 +1,7 @@
 """`carry_out` runs a command's plan in a folder. Whatever ends the run, all that was decided is written.
 
-A `RunPlan` decides: cells to measure, their order, winners, files. The `Run` serves it: store, benches, deadline, files.
+A `RunPlan` decides which cells are measured, who wins and what is written. The `Run` has the store, the benches and the
+deadline.
 """
 
 from __future__ import annotations

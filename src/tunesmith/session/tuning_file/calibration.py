@@ -54,8 +54,8 @@ class RunCalibration:
     sizes: tuple[SizeCost, ...]
 
     def at(self, work: float) -> SizeCost:
-        """The expected cost of a problem of this work. Between two sizes, costs are interpolated in the logarithm of the
-        work; beyond the largest size, verification and execution grow with the work."""
+        """The expected cost of a problem of this work. Between two sizes, costs are interpolated in the logarithm of
+        the work; beyond the largest size, verification and execution grow with the work."""
         last = self.sizes[-1]
         if work >= last.work:
             more = work / last.work if last.work else 1.0

@@ -15,8 +15,8 @@ from tunesmith.spaces import Space
 
 
 def ready(path: Path, max_size: int | None, selector: str | None) -> tuple[TuningFile, Target]:
-    """A tuning file and the device to tune it on. If the file leaves the language open, it is set to one that the device
-    runs."""
+    """A tuning file and the device to tune it on. If the file leaves the language open, it is set to one that the
+    device runs."""
     file = read(path, max_size, selector)
     target = device_for(file, selector)
     return replace(file, groups=tuple(_with_language(phases, target) for phases in file.groups)), target

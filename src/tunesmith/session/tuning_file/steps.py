@@ -51,8 +51,8 @@ def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[
 
 
 def table_output(run: Run, phases: Phases, result: StepResult, table: FinalTable) -> Output:
-    """The step's CSV, and the file with the details of each cell. An existing table of other sizes (from another file or
-    other options) is kept under another name."""
+    """The step's CSV, and the file with the details of each cell. An existing table of other sizes (from another file
+    or other options) is kept under another name."""
     path = Path(TABLES) / group_name(phases) / f"{result.name}.csv"
     return Output(path, partial(_write, run, problems_of(result.step), table))
 

@@ -87,7 +87,8 @@ class Group:
 
 
 class TuningPlan(RunPlan):
-    """`groups` are the size groups begun so far. `order` is the policy whose best guesses are measured first, or `file`."""
+    """`groups` are the size groups begun so far. `order` is the policy whose best guesses are measured first, or
+    `file`."""
 
     def __init__(self, path: Path, file: TuningFile, target: Target, order: str = AS_IN_FILE) -> None:
         self.file, self.target, self.policy = path, target, policy_of(file)
@@ -154,8 +155,8 @@ class TuningPlan(RunPlan):
 
 @dataclass
 class _Steps:
-    """Follows the steps of one size group. When a step ends, its table is written, it is recorded, and the observer gets
-    the event."""
+    """Follows the steps of one size group. When a step ends, its table is written, it is recorded, and the observer
+    gets the event."""
 
     run: Run
     group: Group
