@@ -33,7 +33,7 @@ from tunesmith.session.stream_k import calibrate as stream_k_calibrate
 from tunesmith.session.stream_k import explain as stream_k_explain
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
-from tunesmith.session.stream_k.kernels import TileFilter, asked, type_named
+from tunesmith.session.stream_k.kernels import TileFilter, kernels_named, type_named
 from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
@@ -46,7 +46,7 @@ TILE = TileFilter(16, 16, 8)
 
 
 def test_a_data_type_means_the_form_that_suits_the_device():
-    (on_cpu,), (on_gpu,) = asked("s", None, CPU), asked("single", None, GPU)
+    (on_cpu,), (on_gpu,) = kernels_named("s", None, CPU), kernels_named("single", None, GPU)
     assert isinstance(on_cpu.kernel, RegisterGemm)
     assert isinstance(on_gpu.kernel, TiledGemm)
     assert on_gpu.tile == MacroTile(64, 64, 8)
@@ -56,14 +56,14 @@ def test_a_data_type_means_the_form_that_suits_the_device():
 @pytest.mark.parametrize("word", ["bf16", "half", "tf32"])
 def test_a_tensor_core_kernel_is_calibrated_in_a_layout_that_it_reads_as_it_lies(word):
     """Copies of operands would be timed with the launches."""
-    (one,) = asked(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
+    (one,) = kernels_named(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
     plan = one.kernel.plan(one.configuration, one.problem(1024, 1024, 1, 4096), H200)
     assert len(plan.steps) == 1
 
 
 @pytest.mark.parametrize(("word", "tile"), [("128x32", MacroTile(128, 32, 8)), ("64x64x16", MacroTile(64, 64, 16))])
 def test_a_tile_is_made_of_what_the_family_offers(word, tile):
-    (one,) = asked("d", TileFilter.of(word), GPU)
+    (one,) = kernels_named("d", TileFilter.of(word), GPU)
     assert one.tile == tile
     assert one.subject.data_type == "d"
 
@@ -72,9 +72,9 @@ def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
     """9 forks, of which 32 x 128 and others come twice; the narrow ones need a deeper unroll, which a step has."""
     from described import EXAMPLES
 
-    kernels = asked(str(EXAMPLES / "wiki.yaml"), None, GPU)
+    kernels = kernels_named(str(EXAMPLES / "wiki.yaml"), None, GPU)
     assert {(one.tile.m, one.tile.n) for one in kernels} == {(16, 256), (32, 128), (64, 64), (128, 32), (256, 16)}
-    assert [one.tile.m for one in asked(str(EXAMPLES / "wiki.yaml"), TileFilter(64, 64), GPU)] == [64]
+    assert [one.tile.m for one in kernels_named(str(EXAMPLES / "wiki.yaml"), TileFilter(64, 64), GPU)] == [64]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
 )
 def test_what_means_no_kernel_is_said(what, tile, said):
     with pytest.raises(UserError, match=said):
-        asked(what, tile, GPU)
+        kernels_named(what, tile, GPU)
 
 
 @pytest.mark.parametrize("word", ["64", "64x", "0x64", "64x64x64x64", "a x b", "64x-1"])
@@ -103,7 +103,7 @@ def test_a_types_name_says_everything_about_it():
 
 @pytest.mark.parametrize("tiles", [1, 2, 7, 12, 132, 997])
 def test_a_run_is_a_problem_of_just_so_many_tiles(tiles):
-    (kernel,) = asked("Cijk_Ailk_Bljk_SB", None, GPU)
+    (kernel,) = kernels_named("Cijk_Ailk_Bljk_SB", None, GPU)
     problem = kernel.problem_of(Work(tiles, 5, kernel.tile.depth))
     m, n, batch, k = problem.sizes
     assert kernel.tile.work(m, n, batch, k) == Work(tiles, 5, kernel.tile.depth)
@@ -111,7 +111,7 @@ def test_a_run_is_a_problem_of_just_so_many_tiles(tiles):
 
 
 def test_a_batch_needs_a_type_that_has_one():
-    (kernel,) = asked("s", None, GPU)
+    (kernel,) = kernels_named("s", None, GPU)
     with pytest.raises(UserError, match="has no batch, 3 was given"):
         kernel.problem(64, 64, 3, 64)
 
@@ -172,7 +172,7 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
 
 def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
     """Also where a work-group has several tiles, which are else launched with a work-group each."""
-    (kernel,) = asked("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
+    (kernel,) = kernels_named("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
     for work, choice in calibration_runs(kernel.room, kernel.tile, ()):
         config = kernel.configured(StreamKDecision(work, choice))
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))

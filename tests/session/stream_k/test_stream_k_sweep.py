@@ -27,7 +27,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame import run as frame_run
 from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.stream_k import sweep as stream_k_sweep
-from tunesmith.session.stream_k.kernels import TileFilter, asked, room_of
+from tunesmith.session.stream_k.kernels import TileFilter, kernels_named, room_of
 from tunesmith.session.stream_k.planned import Planner
 from tunesmith.session.stream_k.refit import refit
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
@@ -44,7 +44,7 @@ DEPTH = 64
 
 
 def planner(compute_units=None, known=None):
-    (kernel,) = asked("s", TileFilter(64, 64), GPU, room=room_of(GPU, compute_units, 1))
+    (kernel,) = kernels_named("s", TileFilter(64, 64), GPU, room=room_of(GPU, compute_units, 1))
     return Planner(kernel, known or Portable(kernel.room), grids=4)
 
 
@@ -62,7 +62,7 @@ def test_capped_no_launch_has_more_work_groups_than_the_cap():
     made = capped.plan(ListedGemm(640, 640, 4096))
     assert made.work.tiles == 100
     for config in made.configs.values():
-        (kernel,) = asked("s", TileFilter(64, 64), GPU)
+        (kernel,) = kernels_named("s", TileFilter(64, 64), GPU)
         plan = kernel.kernel.plan(config, made.problem, GPU)
         assert plan.steps[0].grid[0] * plan.steps[0].grid[1] * plan.steps[0].grid[2] <= 16
     assert any(not choice.streamed for choice in made.configs)
@@ -86,7 +86,7 @@ ON_CUDA = [one.name for one in families("GEMM") if GRID in one.space(gemm_type("
 def test_families_on_cuda_are_swept_alike(name, data_type):
     """Every way to share tiles is a configuration that the family takes; capped, none has more work-groups."""
     for units in (None, 64):
-        (kernel,) = asked(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
+        (kernel,) = kernels_named(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
         assert kernel.kernel.name == name
         made = Planner(kernel, Portable(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
         assert set(made.said.values()) <= set(made.configs)
@@ -100,7 +100,7 @@ def test_families_on_cuda_are_swept_alike(name, data_type):
 
 
 def test_the_whole_device_is_not_capped():
-    assert not any(asked("s", None, GPU, room=room_of(GPU, *one))[0].capped for one in ((None, 2), (132, 1)))
+    assert not any(kernels_named("s", None, GPU, room=room_of(GPU, *one))[0].capped for one in ((None, 2), (132, 1)))
     with pytest.raises(UserError, match="--compute-units: 133 is more than the 132 of a GPU"):
         room_of(GPU, 133, 1)
 
@@ -338,6 +338,6 @@ def test_mistakes_are_said_before_anything_is_measured(tmp_path, products, words
 def test_a_file_with_several_tiles_leaves_open_which_is_meant():
     from described import EXAMPLES
 
-    kernels = asked(str(EXAMPLES / "wiki.yaml"), None, GPU)
+    kernels = kernels_named(str(EXAMPLES / "wiki.yaml"), None, GPU)
     with pytest.raises(UserError, match=r"means several kernels: .* name one by --tile and --kernel"):
         stream_k_sweep._only(kernels, "wiki.yaml")

@@ -42,9 +42,7 @@ def current_choice(
     return CurrentChoice(task.default(target), "default, no logic yet")
 
 
-def _first_legal_choice(
-    logics: Iterable[Logic], oracle: ConfigurationOracle, problem: Problem
-) -> CurrentChoice | None:
+def _first_legal_choice(logics: Iterable[Logic], oracle: ConfigurationOracle, problem: Problem) -> CurrentChoice | None:
     """The first legal choice of a logic for this problem type that was made on this device (`Origin.is_of`)."""
     for logic in logics:
         document = logic.document
