@@ -208,7 +208,8 @@ def _whole(cells: Sequence[TimedCell]) -> Sequence[TimedCell]:
 
 
 def _noise(times: Sequence[Sequence[TimedCell]]) -> RepeatSpread:
-    """The noise of all cells. Times of races and of the anchor are left out; races time too loosely to show noise."""
+    """The noise of all cells, without the anchor's rounds and, if a cell has other times, without its races: a race
+    times too loosely to show noise."""
     return spread_of([cell.estimate for cell in _whole(cells) if not cell.round.startswith(ANCHOR)] for cells in times)
 
 

@@ -72,7 +72,7 @@ def generate(
     # Making the texts takes long, so it is left out if they are not needed.
     make_source = (source or _standalone) if into is not None or mode is RuleSet.OURS else None
     suffix = SUFFIXES[mode]
-    made, stems = MadeFiles(), dict[bytes, str]()
+    files, stems = MadeFiles(), dict[bytes, str]()
     candidates, lines, listed = [], [], []
     for combination in config.combinations:
         line, stem = portblas_lines.line(combination, mode), portblas_lines.stem(combination, mode)
@@ -88,14 +88,14 @@ def generate(
         if into is not None:
             body = portblas_lines.instantiations(combination, mode) if mode is RuleSet.COMPAT else text
             head = (MARK, f"// {line}", f"// {combination.configuration().to_json()}")
-            made.write(into / f"{stem}{suffix}", "\n".join((*head, body)), MARK)
+            files.write(into / f"{stem}{suffix}", "\n".join((*head, body)), MARK)
     if into is not None:
         for pattern in _SOURCE_PATTERNS:
-            made.remove_others(into, pattern, MARK)
+            files.remove_others(into, pattern, MARK)
     text = portblas_lines.definition(str(config.path), lines)
     if definition is not None and not list_only:
-        made.write(definition, text, portblas_lines.FIRST_LINE)
-    return Generated(config, tuple(candidates), len(stems) if make_source else None, text, tuple(listed), made)
+        files.write(definition, text, portblas_lines.FIRST_LINE)
+    return Generated(config, tuple(candidates), len(stems) if make_source else None, text, tuple(listed), files)
 
 
 def _text(source: Source, combination: Combination, stem: str, mode: RuleSet) -> str:

@@ -170,7 +170,7 @@ class RandomPlan(RunPlan):
             shapes = dict.fromkeys((default_shape(generator), *matrix.shapes()))
             return replace(Candidates.of_list(map(_as_configuration, shapes)), mode=MeasureMode.FULL)
 
-        def beyond(before: Candidates, told: Told) -> Candidates:
+        def beyond(before: Candidates, results: Told) -> Candidates:
             nonlocal matrix
             grown = matrix.beyond(self._winners(generator)) if self.task.grow else matrix
             if grown == matrix:

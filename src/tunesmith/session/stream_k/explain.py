@@ -85,16 +85,16 @@ def explain_stream_k(
     several calibrations, and for variables with values that make no sense.
     """
     override = StreamKOverride.of(environment)
-    said: list[str] = []
-    tile, model, kernel = _subject(task, said)
+    notes: list[str] = []
+    tile, model, kernel = _subject(task, notes)
     work = tile.work(*task.sizes)
     lines = tuple(_lines(work, model, override))
     if kernel and task.measure:
         lines = _measured(lines, kernel, task.sizes, observe)
     if isinstance(model, Calibrated):
         adjusted = model.calibration.adjusted
-        said += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
-    return Explanation(tile, work, model.room, model.name, lines, tuple(said))
+        notes += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
+    return Explanation(tile, work, model.room, model.name, lines, tuple(notes))
 
 
 def _lines(work: Work, model: Model, override: StreamKOverride) -> Iterator[ExplainedLaunch]:
@@ -146,7 +146,7 @@ class SideBySide(RunPlan):
         self.times = measure.confirm(self._configs, [self._problem]).cells
 
 
-def _subject(task: ExplainTask, said: list[str]) -> tuple[MacroTile, Model, StreamKernel | None]:
+def _subject(task: ExplainTask, notes: list[str]) -> tuple[MacroTile, Model, StreamKernel | None]:
     """The tile, the model to ask, and the kernel to measure; without a device there is no kernel."""
     known = read(task.calibration) if task.calibration else ()
     is_default_device = task.calibration is None and task.compute_units is None
@@ -154,12 +154,12 @@ def _subject(task: ExplainTask, said: list[str]) -> tuple[MacroTile, Model, Stre
         target = choose(task.device, languages=languages())
         room = Room(task.compute_units or target.compute_units, task.occupancy)
         kernel = kernels_named(task.type, task.tile, target, room=room)[0]
-        model = Calibrations(known, said.append).model(kernel.subject, target.driver, kernel.parts)
+        model = Calibrations(known, notes.append).model(kernel.subject, target.driver, kernel.parts)
         return kernel.tile, model, kernel
     if task.calibration:
         calibration = _matching_calibration(known, task, task.calibration)
         return calibration.subject.tile, Calibrated(calibration), None
-    said.append("no calibration is given: stream-K goes by rules of thumb")
+    notes.append("no calibration is given: stream-K goes by rules of thumb")
     if task.tile.depth is None:
         raise UserError("--tile", f"{task.tile} has no depth", "write rows, columns and depth, such as 128x128x64")
     tile = MacroTile(task.tile.m, task.tile.n, task.tile.depth)
