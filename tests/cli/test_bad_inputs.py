@@ -191,7 +191,9 @@ def test_a_run_that_cannot_be_read_is_a_damaged_row(tmp_path: Path, payload: str
 # --- benchmarks of generators -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", [one for one in RandomObjective if one is not RandomObjective.WEIGHTED])
+@pytest.mark.parametrize(
+    "objective", [objective for objective in RandomObjective if objective is not RandomObjective.WEIGHTED]
+)
 @pytest.mark.parametrize("speed", [0, 1e-320, 1e-9, -1, 1e300, 1.7e308, "fast", None, True, [1]])
 def test_a_speed_that_nothing_has_is_put_aside_by_every_objective(
     tmp_path: Path, speed: object, objective: RandomObjective

@@ -95,10 +95,12 @@ class Undisturbed:
 
     @staticmethod
     def run(file: Path, device: str, folder: Path) -> Undisturbed:
-        told = folder / "passages"
-        document_of(tunesmith(*tune(file, folder, device), "--json", env=environment(**{PASSAGES: told})), device)
+        passage_file = folder / "passages"
+        document_of(
+            tunesmith(*tune(file, folder, device), "--json", env=environment(**{PASSAGES: passage_file})), device
+        )
         passages: Counter[str] = Counter()
-        for line in told.read_text().splitlines():
+        for line in passage_file.read_text().splitlines():
             point, role, _, count = line.split()
             assert role == ROLES[point]
             passages[point] = max(passages[point], int(count))
@@ -142,10 +144,10 @@ def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) ->
 def go_on(file: Path, folder: Path, device: str) -> None:
     """The same command again: everything is there as it was, and what it says it measured is what was added."""
     before = rows(folder)
-    said = document_of(tunesmith(*tune(file, folder, device), "--json"), device)
+    outcome = document_of(tunesmith(*tune(file, folder, device), "--json"), device)
     after = rows(folder)
     assert {key: after.get(key) for key in before} == before, "nothing committed is lost or changed"
-    assert said["measured"] == len(after) - len(before), "nothing committed is measured again"
+    assert outcome["measured"] == len(after) - len(before), "nothing committed is measured again"
 
 
 @pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", len(POINTS)), ids=str)
@@ -222,9 +224,11 @@ def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(
 def test_two_runs_at_once_on_one_folder_do_no_harm(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> None:
     whole, folder = undisturbed[GPU], tmp_path / "run"
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen(command(*tune(whole.file, folder, GPU)), env=environment(), **pipes) for _ in range(2)]
-    said = [run.communicate() for run in both]
-    assert [run.returncode for run in both] == [0, 0], said
+    processes = [
+        subprocess.Popen(command(*tune(whole.file, folder, GPU)), env=environment(), **pipes) for _ in range(2)
+    ]
+    outputs = [run.communicate() for run in processes]
+    assert [run.returncode for run in processes] == [0, 0], outputs
     assert measured(rows(folder)) == measured(whole.rows)
     assert results(folder) == whole.results
 

@@ -104,10 +104,10 @@ def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(t
     (tmp_path / "config_defaults.json").write_text(json.dumps({name: {"block_size": 256, "grid_size": 512}}))
     out = tmp_path / "out"
     options = ("--default-config", tmp_path, "--out-dir", out, "--plot-out", out / "p.svg")
-    said = invoke("random", "select", evil, *options)
-    assert "x\\x1b[31m\\x07w" in said
-    assert not OBEYED.search(said)
-    assert len([line for line in said.splitlines() if line.startswith("#error")]) == 0
+    output = invoke("random", "select", evil, *options)
+    assert "x\\x1b[31m\\x07w" in output
+    assert not OBEYED.search(output)
+    assert len([line for line in output.splitlines() if line.startswith("#error")]) == 0
     assert len(list(out.glob("*.svg"))) == 2
     for drawing in out.glob("*.svg"):
         ElementTree.parse(drawing)
@@ -122,8 +122,8 @@ def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(t
 def test_a_file_s_name_does_not_reach_the_lines_of_a_list_of_candidates(name: str, tmp_path: Path) -> None:
     path, made = tmp_path / name, tmp_path / "c.def"
     path.write_text(json.dumps({"local": [{**LOCAL, "vectorization_size": [1]}], f"lokal{EVIL}": []}))
-    said = invoke("portblas", "generate", path, made)
-    assert not OBEYED.search(said)
+    output = invoke("portblas", "generate", path, made)
+    assert not OBEYED.search(output)
     first, second, *rest = made.read_text().splitlines()
     assert first.startswith("// ****")
     assert second.startswith("// Config from: ")

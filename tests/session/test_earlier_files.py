@@ -45,10 +45,10 @@ QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_sec
 PAIR = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)))
 
 
-def tuned(folder: Path, text: str = SIZES, said: list[str] | None = None, **options: Any) -> Any:
+def tuned(folder: Path, text: str = SIZES, sentences: list[str] | None = None, **options: Any) -> Any:
     def observe(event: events.Event) -> None:
-        if said is not None and isinstance(event, events.Said):
-            said.append(event.text)
+        if sentences is not None and isinstance(event, events.Said):
+            sentences.append(event.text)
 
     return tune(fake_file(folder, text), folder, device="fake:GPU:8", observe=observe, **options)
 
@@ -64,19 +64,19 @@ def sizes(path: Path) -> set[tuple[int, ...]]:
 def test_sizes_of_two_files_add_up_and_the_run_says_so(tmp_path: Path) -> None:
     tuned(tmp_path)
     first = Logic.load(tmp_path / LOGIC).document
-    said: list[str] = []
-    done = tuned(tmp_path, OTHERS, said)
-    both = Logic.load(tmp_path / LOGIC).document
+    sentences: list[str] = []
+    done = tuned(tmp_path, OTHERS, sentences)
+    merged = Logic.load(tmp_path / LOGIC).document
     assert sizes(tmp_path / LOGIC) == {(32, 32, 32), (256, 96, 64), (48, 32, 16), (96, 256, 64)}
     # How many samples a time has may differ: in the first run it was a finalist's, now it is the one of the store.
     before = {row.sizes: (first.solutions[row.solution].solution, row.estimate.seconds) for row in first.rows}
-    after = {row.sizes: (both.solutions[row.solution].solution, row.estimate.seconds) for row in both.rows}
+    after = {row.sizes: (merged.solutions[row.solution].solution, row.estimate.seconds) for row in merged.rows}
     assert {where: after[where] for where in before} == before
-    assert f"{LOGIC}: 2 sizes of earlier runs stay" in said
+    assert f"{LOGIC}: 2 sizes of earlier runs stay" in sentences
     assert done.look_at == []
-    said.clear()
-    tuned(tmp_path, OTHERS, said)
-    assert f"{LOGIC}: 2 sizes of earlier runs stay" in said
+    sentences.clear()
+    tuned(tmp_path, OTHERS, sentences)
+    assert f"{LOGIC}: 2 sizes of earlier runs stay" in sentences
 
 
 def test_fewer_sizes_leave_the_others_where_the_store_is_gone(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_a_size_that_gets_another_solution_is_named(tmp_path: Path) -> None:
     swapped = text.replace(first, other).replace("WorkGroup: [8, 16, 1]", other.replace("4, 4", "4, 8"))
     assert swapped != text
     (tmp_path / LOGIC).write_text(swapped)
-    said: list[str] = []
-    tuned(tmp_path, said=said)
-    (note,) = [sentence for sentence in said if sentence.startswith(LOGIC)]
+    sentences: list[str] = []
+    tuned(tmp_path, sentences=sentences)
+    (note,) = [sentence for sentence in sentences if sentence.startswith(LOGIC)]
     assert "2 have another solution now (" in note
     assert "x".join(map(str, row.sizes)) in note
 
@@ -109,13 +109,13 @@ def test_a_size_that_gets_another_solution_is_named(tmp_path: Path) -> None:
 def test_a_table_of_other_sizes_is_kept_under_another_name(tmp_path: Path) -> None:
     tuned(tmp_path)
     first = (tmp_path / FINAL).read_bytes()
-    said: list[str] = []
+    sentences: list[str] = []
     for _ in range(2):
-        tuned(tmp_path, OTHERS, said)
+        tuned(tmp_path, OTHERS, sentences)
         assert [tuple(row.values()) for row in read_csv(tmp_path / FINAL).sizes] == [(48, 32, 16), (96, 256, 64)]
         kept = tmp_path / f"{FINAL}.earlier-1"
         assert kept.read_bytes() == first
-    assert [sentence for sentence in said if "has 2 other sizes" in sentence] == [
+    assert [sentence for sentence in sentences if "has 2 other sizes" in sentence] == [
         f"{tmp_path / FINAL} has 2 other sizes, which this run does not have; it is kept as 02_Final.csv.earlier-1 and"
         " 02_Final.details.csv.earlier-1"
     ]
@@ -164,20 +164,20 @@ def test_another_logic_of_the_folder_that_cannot_be_read_sinks_nothing(tmp_path:
     done = like_portblas(tmp_path, 256)
     assert len(done.logic_files) == 1
     assert other.read_text() == "tunesmith-logic: 1\n"
-    (said,) = [sentence for sentence in done.look_at if "other.yaml" in sentence]
-    assert "is format 1, this tunesmith reads 2" in said
+    (sentence,) = [sentence for sentence in done.look_at if "other.yaml" in sentence]
+    assert "is format 1, this tunesmith reads 2" in sentence
 
 
 def test_the_logic_of_another_device_is_kept(tmp_path: Path) -> None:
     tuned(tmp_path)
     text = (tmp_path / LOGIC).read_text()
     (tmp_path / LOGIC).write_text(text.replace("device: fake GPU", "device: another GPU"))
-    said: list[str] = []
-    assert tuned(tmp_path, OTHERS, said).look_at == []
+    sentences: list[str] = []
+    assert tuned(tmp_path, OTHERS, sentences).look_at == []
     kept = tmp_path / f"{LOGIC}.earlier-1"
     assert sizes(kept) == {(32, 32, 32), (256, 96, 64)}
     assert sizes(tmp_path / LOGIC) == {(48, 32, 16), (96, 256, 64)}
-    assert any("is for another GPU (fake); it is kept as" in sentence for sentence in said)
+    assert any("is for another GPU (fake); it is kept as" in sentence for sentence in sentences)
 
 
 def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
@@ -189,22 +189,22 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
 
 
 def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path: Path) -> None:
-    path, said = tmp_path / "table.csv", list[str]()
+    path, sentences = tmp_path / "table.csv", list[str]()
 
     def write(own: list[str], text: str) -> None:
-        write_table(own, lambda found: [str(int(word)) for word in found.split()], said.append, path, text)
+        write_table(own, lambda found: [str(int(word)) for word in found.split()], sentences.append, path, text)
 
     write(["1", "2"], "1")
     write(["1", "2"], "1 2")
-    assert said == []
+    assert sentences == []
     write(["2", "3"], "2 3")
     kept = tmp_path / "table.csv.earlier-1"
     assert (kept.read_text(), path.read_text()) == ("1 2", "2 3")
-    assert said == [f"{path} has 1, which this run does not have; it is kept as {kept.name}"]
+    assert sentences == [f"{path} has 1, which this run does not have; it is kept as {kept.name}"]
     path.write_text("damaged")
     write(["2", "3"], "2 3")
     assert (tmp_path / "table.csv.earlier-2").read_text() == "damaged"
-    assert "cannot be read (ValueError" in said[-1]
+    assert "cannot be read (ValueError" in sentences[-1]
 
 
 @pytest.mark.opencl

@@ -161,16 +161,16 @@ def test_a_stopped_run_has_measured_its_best_guess_and_goes_on_in_another_order(
     def rank(cell: Cell) -> float:
         return float(cell[0].integers("WorkGroup")[0])
 
-    seen: list[int] = []
+    measured: list[int] = []
 
     def stop(event: events.Event) -> None:
         if isinstance(event, events.CellMeasured):
-            seen.append(event.solution.configuration.integers("WorkGroup")[0])
+            measured.append(event.solution.configuration.integers("WorkGroup")[0])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, rank, stop)
-    assert seen == [8], "the file begins with 16"
+    assert measured == [8], "the file begins with 16"
     went_on, whole = run(tmp_path, None), run(tmp_path / "whole", None)
     assert results(went_on) == results(whole)
     assert went_on.ledger.measured == whole.ledger.measured - 1
@@ -184,14 +184,14 @@ def test_an_order_that_does_not_exist_is_the_users_mistake(tmp_path: Path) -> No
 
 
 def test_a_plan_says_which_order_is_taken_and_why(tmp_path: Path) -> None:
-    def told(path: Path, *options: str, device: str) -> str:
+    def order_line(path: Path, *options: str, device: str) -> str:
         made = CliRunner().invoke(app, ["plan", str(path), "--no-calibrate", "--device", device, *options])
         return next(line.strip() for line in made.stdout.splitlines() if line.startswith("order: "))
 
     fake = fake_file(tmp_path)
-    assert told(fake, device="fake:CPU:8") == "order: in the file's order, since no policy knows FakeGemm"
-    assert told(fake, device="fake:GPU:8").startswith("order: by the kernel family's own guess, since")
-    assert told(fake, "--order", "file", device="fake:CPU:8") == "order: in the file's order"
+    assert order_line(fake, device="fake:CPU:8") == "order: in the file's order, since no policy knows FakeGemm"
+    assert order_line(fake, device="fake:GPU:8").startswith("order: by the kernel family's own guess, since")
+    assert order_line(fake, "--order", "file", device="fake:CPU:8") == "order: in the file's order"
 
 
 @pytest.mark.opencl

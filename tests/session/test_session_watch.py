@@ -94,8 +94,8 @@ def test_a_wrong_result_is_told_with_its_solution(fault: str, tmp_path: Path) ->
 
 
 def test_a_launch_that_fails_is_told(tmp_path: Path) -> None:
-    (said,) = watched(broken("launch error", tmp_path))
-    assert "invalid launch" in said
+    (sentence,) = watched(broken("launch error", tmp_path))
+    assert "invalid launch" in sentence
 
 
 def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path: Path) -> None:
@@ -131,6 +131,6 @@ def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path: Path, monke
 
     monkeypatch.setattr(frame_logic, "write_logic", spoilt)
     done = session.tune(fake_file(tmp_path, TUNING), tmp_path / "run", device="fake:GPU:8")
-    (said,) = done.look_at
-    assert "at 20x20x20" in said
-    assert "gives a wrong result" in said
+    (sentence,) = done.look_at
+    assert "at 20x20x20" in sentence
+    assert "gives a wrong result" in sentence

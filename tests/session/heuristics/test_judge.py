@@ -126,11 +126,11 @@ def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> No
 
 def test_the_ablation_has_none_each_and_each_pair() -> None:
     """The published policy itself is the one with the cap alone."""
-    steps = {one.name: one.policy.steps for one in entrants()}
+    steps = {entrant.name: entrant.policy.steps for entrant in entrants()}
     switched = {"subgroup-favor", "tile-favor", "workgroup-cap"}
     found = [steps[name] & switched for name in steps if name.startswith("published") and "+ boost" not in name]
-    expected = [set(), *({one} for one in switched), *(switched - {one} for one in switched)]
-    assert all(one in found for one in expected)
+    expected = [set(), *({step} for step in switched), *(switched - {step} for step in switched)]
+    assert all(steps_of_policy in found for steps_of_policy in expected)
     assert steps["published-intensity"] & switched == {"workgroup-cap"}
     assert set(POLICIES) <= set(steps)
 
@@ -202,7 +202,7 @@ def test_a_list_names_families_and_another_matrix_leaves_out(run: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nowhere"], "nowhere: is not there"),
         (["RUN", "--policy", "mine"], "--policy: there is no 'mine'"),
@@ -212,11 +212,11 @@ def test_a_list_names_families_and_another_matrix_leaves_out(run: Path, tmp_path
         (["RUN", "--without", "RUN"], "no product on which 2 configurations ran"),
     ],
 )
-def test_what_means_nothing_is_told(run: Path, tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_what_means_nothing_is_told(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     words = [str(run) if word == "RUN" else word for word in arguments]
     found = CliRunner().invoke(app, ["heuristics", "judge", *words, "-o", str(tmp_path / "out")])
     assert isinstance(found.exception, UserError)
-    assert told in str(found.exception)
+    assert message in str(found.exception)
     assert not (tmp_path / "out").exists()
 
 
@@ -264,8 +264,8 @@ def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path: Path) -> N
     (judgement,) = done.plan.judgements
     assert judgement.is_measured
     assert set(judgement.matrix.families) == {"layer", "other"}
-    assert [(one.entrant.name, one.entrant.kernel) for one in judgement.verdicts] == [
+    assert [(verdict.entrant.name, verdict.entrant.kernel) for verdict in judgement.verdicts] == [
         (name, kernel) for name in ("latency", "trip-count") for kernel in ("RegisterGemm", "PortBlasGemm")
     ]
-    assert all(one.score and not one.score.unanswered for one in judgement.verdicts)
+    assert all(verdict.score and not verdict.score.unanswered for verdict in judgement.verdicts)
     assert not done.failed

@@ -127,11 +127,11 @@ def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -
     assert names[0] == ["VendorBlas"]
     assert "CudaSimtGemm" in names[1]
     vendors = plan._configured("VendorBlas", problem.type)
-    asked: list[int] = []
+    counts: list[int] = []
 
     def screen(groups: list[list[Configuration]], problems: list[Problem], racing: bool) -> SimpleNamespace:
         (configs,) = groups
-        asked.append(len(configs))
+        counts.append(len(configs))
         ran = [config for config in configs if config not in vendors]
         times = {(config, problems[0]): SimpleNamespace(seconds=1.0 + number) for number, config in enumerate(ran)}
         return SimpleNamespace(cells=times)
@@ -139,7 +139,7 @@ def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -
     oracle = SimpleNamespace(family=lambda config: KERNELS[names[1][0]])
     run = SimpleNamespace(measure=lambda kind: SimpleNamespace(screen=screen, oracle=oracle, purpose=""))
     assert plan._best(run, problem, "a product") == (names[1][0], 1.0)  # type: ignore[arg-type]
-    assert asked == [1, len(names[1])]
+    assert counts == [1, len(names[1])]
     assert list(plan.remarks()) == []
 
 

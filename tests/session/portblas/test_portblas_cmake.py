@@ -57,7 +57,10 @@ class Project:
 
 
 @pytest.fixture(
-    params=[pytest.param(one, marks=[pytest.mark.thorough] if one == "Ninja" else []) for one in GENERATORS]
+    params=[
+        pytest.param(generator, marks=[pytest.mark.thorough] if generator == "Ninja" else [])
+        for generator in GENERATORS
+    ]
 )
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     if not shutil.which(GENERATORS[request.param]):
@@ -125,8 +128,8 @@ def test_a_targets_name_finds_its_set(
 def test_a_target_without_a_set_is_refused_with_those_that_there_are(make: str, tmp_path: Path) -> None:
     project = Project(tmp_path, make)
     again = ("cmake", "-S", project.source, "-B", project.build)
-    said = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
-    assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(said.split())
+    output = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
+    assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(output.split())
     both = project.run(*again, "-DTUNING_TARGET=CPU", f"-DPORTBLAS_CONFIG={project.config}", code=1)
     assert "both given" in " ".join(both.split())
     project.run(*again, "-UTUNING_TARGET", f"-DPORTBLAS_CONFIG={project.config}")

@@ -26,7 +26,7 @@ from tunesmith.records import (
 from tunesmith.session.portblas.generate import MARK, generate
 
 ENTRIES = ("gemm_nn", "gemm_tn", "gemm_nt", "gemm_tt")
-SETS = [one.name for one in list_sets() if one.shipped]
+SETS = [portblas_set.name for portblas_set in list_sets() if portblas_set.shipped]
 
 
 class OfFile(PortBlasGemm):
@@ -44,7 +44,8 @@ class OfFile(PortBlasGemm):
         plan, fields = super().plan(config, problem, target, facts), problem.type.fields
         entry = "gemm_" + "".join("nt"[fields.flag(f"Transpose{matrix}")] for matrix in "AB")
         steps = (
-            replace(one, entry=entry) if isinstance(one, Launch) and one.entry == "gemm" else one for one in plan.steps
+            replace(step, entry=entry) if isinstance(step, Launch) and step.entry == "gemm" else step
+            for step in plan.steps
         )
         return replace(plan, steps=tuple(steps))
 
@@ -54,7 +55,7 @@ class OfFile(PortBlasGemm):
 @pytest.mark.parametrize("algorithm", ["local", "non_local", "interleaved", "naive", "tall_skinny"])
 def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorithm: str, tmp_path: Path) -> None:
     made = generate("default", RuleSet.OURS, folder=tmp_path)
-    candidate = next(one for one in made.candidates if one.combination.algorithm == algorithm)
+    candidate = next(candidate for candidate in made.candidates if candidate.combination.algorithm == algorithm)
     text = (tmp_path / f"{candidate.stem}.cl").read_text()
     assert text.startswith(MARK)
     kernel, interleaved = OfFile(text), algorithm == "interleaved"
@@ -80,14 +81,14 @@ def test_programs_of_the_original_s_files(name: str, candidates: int, programs: 
     """The eight that are equal are full vectorisation by 1."""
     made = generate(DATA / f"{name}.json", RuleSet.OURS)
     assert (len(made.candidates), made.programs) == (candidates, programs)
-    equal = [one.combination for one in made.candidates if one.equal_to]
-    assert all((one.vectorization, one.vector) == ("full", 1) for one in equal)
+    equal = [candidate.combination for candidate in made.candidates if candidate.equal_to]
+    assert all((combination.vectorization, combination.vector) == ("full", 1) for combination in equal)
 
 
 @needs_data
 def test_top_level_tiles_make_another_program() -> None:
     made = generate(DATA / "nvidia_gpu.json", RuleSet.OURS)
-    (swizzled,) = (one for one in made.candidates if one.combination.top == (2, 2))
+    (swizzled,) = (candidate for candidate in made.candidates if candidate.combination.top == (2, 2))
     assert "Tile<8, 8, 8, 8, 1, 1, 2, 2, 1, 1>" in swizzled.line
     assert not swizzled.equal_to
 

@@ -92,4 +92,4 @@ def test_what_is_compared_is_always_tried():
                 tried = tried_of(work, ROOM, choice, grids=4, parts=(2, 4))
                 assert as_launched(work, choice, ROOM, False) in tried
                 assert StreamKChoice.whole_tiles(work, ROOM) in tried
-                assert iterations < 4 or {2, 4} <= {one.splits for one in tried}
+                assert iterations < 4 or {2, 4} <= {choice.splits for choice in tried}

@@ -56,16 +56,16 @@ def test_a_data_type_means_the_form_that_suits_the_device():
 @pytest.mark.parametrize("word", ["bf16", "half", "tf32"])
 def test_a_tensor_core_kernel_is_calibrated_in_a_layout_that_it_reads_as_it_lies(word):
     """Copies of operands would be timed with the launches."""
-    (one,) = kernels_named(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
-    plan = one.kernel.plan(one.configuration, one.problem(1024, 1024, 1, 4096), H200)
+    (kernel,) = kernels_named(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
+    plan = kernel.kernel.plan(kernel.configuration, kernel.problem(1024, 1024, 1, 4096), H200)
     assert len(plan.steps) == 1
 
 
 @pytest.mark.parametrize(("word", "tile"), [("128x32", MacroTile(128, 32, 8)), ("64x64x16", MacroTile(64, 64, 16))])
 def test_a_tile_is_made_of_what_the_family_offers(word, tile):
-    (one,) = kernels_named("d", TileFilter.of(word), GPU)
-    assert one.tile == tile
-    assert one.subject.data_type == "d"
+    (kernel,) = kernels_named("d", TileFilter.of(word), GPU)
+    assert kernel.tile == tile
+    assert kernel.subject.data_type == "d"
 
 
 def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
@@ -73,20 +73,26 @@ def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
     from described import EXAMPLES
 
     kernels = kernels_named(str(EXAMPLES / "wiki.yaml"), None, GPU)
-    assert {(one.tile.m, one.tile.n) for one in kernels} == {(16, 256), (32, 128), (64, 64), (128, 32), (256, 16)}
-    assert [one.tile.m for one in kernels_named(str(EXAMPLES / "wiki.yaml"), TileFilter(64, 64), GPU)] == [64]
+    assert {(kernel.tile.m, kernel.tile.n) for kernel in kernels} == {
+        (16, 256),
+        (32, 128),
+        (64, 64),
+        (128, 32),
+        (256, 16),
+    }
+    assert [kernel.tile.m for kernel in kernels_named(str(EXAMPLES / "wiki.yaml"), TileFilter(64, 64), GPU)] == [64]
 
 
 @pytest.mark.parametrize(
-    ("what", "tile", "said"),
+    ("what", "tile", "message"),
     [
         ("q", None, "is no tuning file, data type or problem type"),
         ("s", TileFilter(7, 7), "with a tile of 7x7"),
         ("nothing.yaml", None, "no such file"),
     ],
 )
-def test_what_means_no_kernel_is_said(what, tile, said):
-    with pytest.raises(UserError, match=said):
+def test_what_means_no_kernel_is_said(what, tile, message):
+    with pytest.raises(UserError, match=message):
         kernels_named(what, tile, GPU)
 
 
@@ -133,18 +139,18 @@ def test_the_whole_way_on_this_machine(tmp_path, quick):
     out, task = tmp_path / "calibration.yaml", CalibrationTask(("s",), TILE)
     first = calibrate_stream_k(task, out, device="OpenCL")
     assert first.state is RunState.FINISHED
-    (one,) = read(out)
-    assert one.subject.tile == MacroTile(16, 16, 8)
-    assert one.subject.room == Room(first.target.compute_units)
-    assert len(one.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
-    assert one.values[0] > 0
+    (stored,) = read(out)
+    assert stored.subject.tile == MacroTile(16, 16, 8)
+    assert stored.subject.room == Room(first.target.compute_units)
+    assert len(stored.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
+    assert stored.values[0] > 0
 
     text = out.read_text().replace("start: {", "start: {adjusted: 500000.0, ", 1)
     out.write_text(text)
     again = calibrate_stream_k(task, out, device="OpenCL")
-    assert (again.ledger.measured, again.ledger.reused) == (0, len(one.runs))
+    assert (again.ledger.measured, again.ledger.reused) == (0, len(stored.runs))
     assert [made.adjusted for made in again.plan.made] == [{"start": pytest.approx(0.5)}]
-    assert read(out)[0].runs == one.runs
+    assert read(out)[0].runs == stored.runs
 
     question = ExplainTask((48, 48, 1, 512), TILE, calibration=out, device="OpenCL", measure=True)
     made = explain_stream_k(question, {"TUNESMITH_STREAMK_FULL_TILES": "0", "TUNESMITH_STREAMK_FIXED_GRID": "5"})
@@ -305,5 +311,5 @@ def _few(room, tile, splits):
     from tunesmith.models.stream_k.predict import SPLITS, calibration_runs
 
     assert splits == SPLITS, "the family has split-K"
-    runs = [one for one in calibration_runs(room, tile, splits) if one[0].iterations <= 48 * 8]
+    runs = [launch for launch in calibration_runs(room, tile, splits) if launch[0].iterations <= 48 * 8]
     return runs[:: max(1, len(runs) // 9)][:9]
