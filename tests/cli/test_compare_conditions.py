@@ -1,4 +1,4 @@
-"""What `compare` says of both sides: NumPy's BLAS, and what makes a ratio worth less."""
+"""`compare` reports NumPy's BLAS, and reasons to trust a ratio less."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_blas_of_numpy_is_named_whatever_else_is_loaded(first):
 
 
 class Machine:
-    """Two processors of ours and one more; ticks of 10 ms are added as a test says."""
+    """The counters of our two processors and of a third; a test adds ticks of 10 ms."""
 
     def __init__(self, folder: Path) -> None:
         self.now, self.own, self.ticks = 100.0, 7.0, {0: 500, 1: 400, 2: 300}

@@ -47,7 +47,7 @@ ROLES = {
     "writing": "parent",
     "closing": "parent",
 }
-"""Who passes a point. There the process itself is killed, or its parent at that very moment."""
+"""The process that passes each point. The process itself is killed there, or its parent at that moment."""
 
 GPU, CPU = "fake:GPU:8", "fake:CPU:8"
 
@@ -64,7 +64,7 @@ class Kill:
 
     @staticmethod
     def draw(number: int) -> Kill:
-        """Each point in turn, first its own process, then that one's parent."""
+        """A kill at each point in turn: first of the process that passes it, then of the process's parent."""
         drawn = random.Random(f"{SEED} {number}")
         point = POINTS[number % len(POINTS)]
         victim = "parent" if number // len(POINTS) % 2 else ROLES[point]
@@ -85,7 +85,7 @@ def kills(variable: str, default: int) -> list[Kill]:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a run that nobody kills leaves, and how often its processes pass each point."""
+    """The results of a run that is not killed, and how often its processes pass each point."""
 
     file: Path
     folder: Path
@@ -108,7 +108,7 @@ class Undisturbed:
 
 
 def document_of(done: subprocess.CompletedProcess[str], device: str) -> dict[str, Any]:
-    """What a run that came to its end printed; only a real device's speed may have drifted."""
+    """The document that a finished run printed; the anchor may have drifted on a real device only."""
     return document(done) if device.startswith("fake:") else steady_or_drifted(done)
 
 
@@ -124,12 +124,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturb
 
 
 def measured(found: dict[Key, Row]) -> dict[Key, Any]:
-    """Outcome and time of everything but the anchor, which is visited once more by a run that goes on."""
+    """Outcome and time of every cell but the anchor, which a resumed run visits once more."""
     return {key: (row["outcome"], row["seconds"]) for key, row in found.items() if not key[1].startswith("anchor")}
 
 
 def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) -> bool:
-    """Run into the kill, if it comes. A run whose parent lives goes on to its end and measures nothing twice."""
+    """Run until the kill, if it happens. A run whose parent lives goes on to its end and measures nothing twice."""
     token.touch()
     env = environment(**{VARIABLE: kill.fault(passage, token)})
     done = tunesmith(*tune(file, folder, kill.device), "--json", env=env)
@@ -142,7 +142,7 @@ def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) ->
 
 
 def go_on(file: Path, folder: Path, device: str) -> None:
-    """The same command again: everything is there as it was, and what it says it measured is what was added."""
+    """Run the same command again: all rows are unchanged, and it reports as many measurements as rows were added."""
     before = rows(folder)
     outcome = document_of(tunesmith(*tune(file, folder, device), "--json"), device)
     after = rows(folder)
@@ -165,7 +165,7 @@ def test_a_killed_run_goes_on_to_the_undisturbed_end(
 
 
 def test_every_point_is_reached_by_the_run_that_is_killed(undisturbed: dict[str, Undisturbed]) -> None:
-    """Else the kills would not be spread over them."""
+    """If it failed, the kills would not be spread over all points."""
     assert set(undisturbed[CPU].passages) == set(POINTS)
     assert set(undisturbed[GPU].passages) == set(POINTS) - {"probing"}
     assert {key[1].split("/")[0] for key in undisturbed[GPU].rows} == {"race", "full", "confirm", "anchor"}

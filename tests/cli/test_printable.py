@@ -1,4 +1,4 @@
-"""Control characters of other people's names: no output obeys them, whatever it is written to."""
+"""Control characters in names from outside are escaped in every output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVIL = "\x1b]0;owned\x07\x1b[31m\r\x9b2J\u202egnp\x00"
 FORGED = f"{EVIL}\nlook at: nothing"
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""All but the end of a line."""
+"""All control characters but the end of a line."""
 
 
 @pytest.mark.parametrize("code", [*range(32), *range(127, 160), 0x2028, 0x202E, 0x2066, 0xD800, 0xDC80, 0xFFFE, 0xFFFF])

@@ -1,4 +1,5 @@
-"""A run adds to what an earlier one left in the folder; whatever it cannot add to is kept, and the run says so."""
+"""A run adds to the files of an earlier run in the folder. Files that it cannot add to are kept, and the run says
+so."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def test_sizes_of_two_files_add_up_and_the_run_says_so(tmp_path: Path) -> None:
 
 
 def test_fewer_sizes_leave_the_others_where_the_store_is_gone(tmp_path: Path) -> None:
-    """The logic itself has their times; `--max-size` is how a user comes to fewer sizes."""
+    """The logic itself has the times of the other sizes. A user gets fewer sizes with `--max-size`."""
     tuned(tmp_path)
     first = {row.sizes: row.estimate for row in Logic.load(tmp_path / LOGIC).document.rows}
     for file in tmp_path.glob("measurements.sqlite*"):
@@ -157,7 +158,7 @@ def test_a_logic_that_cannot_be_read_is_kept_and_sinks_nothing(command: Any, dam
 
 
 def test_another_logic_of_the_folder_that_cannot_be_read_sinks_nothing(tmp_path: Path) -> None:
-    """`portblas tune` reads all of them: for the current library, and for its header."""
+    """`portblas tune` reads all logic files, for the current library and for its header."""
     other = tmp_path / "logic" / "other.yaml"
     other.parent.mkdir()
     other.write_text("tunesmith-logic: 1\n")
@@ -245,7 +246,7 @@ def test_what_was_measured_with_other_limits_of_the_device_stays(command: str, t
 
 
 def test_devices_are_compared_in_one_place() -> None:
-    """By the way to it, its name and its architecture, whatever its limits and its driver are."""
+    """API, name and architecture identify a device; its limits and its driver do not count."""
     device = fake_target("GPU")
     origin = Origin.of(device, "compiler", "0.1", "today")
     for same in (replace(device, max_allocation_bytes=1), replace(device, driver="2", selector="fake:GPU:9")):

@@ -1,4 +1,4 @@
-"""What a plan says of a run: its time, held against the run itself, and why nothing is legal."""
+"""The forecast of a run: its minutes compared with the run itself, and the reasons why nothing is legal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def forecast_and_run(path: Path, folder: Path, *options: str) -> tuple[float, fl
 
 
 def test_a_forecast_is_what_the_run_takes_on_the_fake_device(tmp_path: Path) -> None:
-    """With many cells, so that what is paid once does not hide what each of them costs."""
+    """There are many cells, so that the cost of each is not hidden by the costs that a run has once."""
     text = FAKE.replace("VectorWidth: [1, 4]", "VectorWidth: [1, 2, 4, 8]").replace(
         "- Exact: [32, 32, 32]", "- Range: [[32, 32, 192], [32, 32, 128], [64]]"
     )
@@ -80,7 +80,7 @@ def test_a_candidate_that_loses_a_race_is_sampled_least_and_each_lineage_decides
 
 
 def test_what_an_earlier_step_measured_costs_nothing_again(tmp_path: Path) -> None:
-    """The join's step begins with what each lineage holds, which has its time already."""
+    """The join's step begins with the value that each lineage holds, which already has its time."""
     planned = document(tunesmith("plan", fake_file(tmp_path), "--json", "--no-calibrate", *GPU))
     assert planned["groups"][0]["enqueues"] == 14
 

@@ -50,7 +50,8 @@ def cells(*configs: Configuration, problems: tuple[Problem, ...] = (LARGE, SMALL
 
 
 def test_on_the_hosts_cpu_configurations_come_one_after_the_other_by_rank() -> None:
-    """All sizes of a configuration together, since compiling takes turns with timing; lineages by their best."""
+    """All sizes of a configuration come together, since compiling takes turns with timing; lineages come by their
+    best."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
     first, second, third = TILES
     races = [CellRace(cells(first)), CellRace(cells(second, third), {SMALL: 1.0})]
@@ -111,7 +112,7 @@ class Ranked(TuningPlan):
 
 
 def shuffled(seed: int) -> Rank:
-    """Every configuration and problem somewhere else, always at the same place."""
+    """A rank that differs for every configuration and problem, and is the same in every run."""
 
     def rank(cell: Cell) -> float:
         digits = [ord(character) for character in f"{seed}{cell[0].to_json()}{cell[1]}"]
@@ -130,7 +131,7 @@ def run(folder: Path, rank: Rank | None, observe: Callable[[events.Event], None]
 
 
 def results(done: RunOutcome[Ranked]) -> dict[str, str]:
-    """The logic without its head (dates), and which solutions each size has."""
+    """The logic without its head (dates), and the solutions of each size."""
     return {
         str(problem): f"{[solution.configuration.to_json() for solution in table.decided[problem]]}"
         for group in done.plan.groups
@@ -228,7 +229,7 @@ def test_the_page_shows_the_counts_that_are_recorded(name: str) -> None:
 
 
 def test_a_configuration_with_few_cells_is_not_first_for_that() -> None:
-    """It may be legal at few sizes, or measured at the others."""
+    """A configuration may be legal at few sizes only, or measured at the other sizes already."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
     near, far = TILES[:2]
     race = CellRace((*cells(near), *cells(far, problems=(SMALL,))))

@@ -1,4 +1,4 @@
-"""A tuning run from a file to CSV and logic, on the fake device: what it measures, what it leaves, what it tells."""
+"""A tuning run from a file to CSV and logic, on the fake device: measurements, files and events."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_lineages_that_are_one_solution_are_measured_once(tmp_path: Path) -> Non
 
 
 def test_a_run_that_goes_on_races_against_what_is_known(tmp_path: Path) -> None:
-    """The slow one of a step, measured after the fast one by a run of its own, is stopped early all the same."""
+    """The slow candidate of a step is stopped early, even if the fast one was measured by an earlier run."""
     text = one_step("ThreadTile: [[2, 2], [8, 8]]")
     assert tune(text, tmp_path, budget_minutes=1e-9).ledger.measured == 1
     tune(text, tmp_path)
@@ -278,7 +278,7 @@ def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
 
 
 def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) -> None:
-    """A logic knows sizes, not alpha and beta; two rows for one size would not load."""
+    """A logic has rows by size, without alpha and beta; two rows for one size would not load."""
     text = fake_file(tmp_path).read_text()
     first = text[text.index("  - ") :]
     again = first.replace("DataType: s", "DataType: s\n      Alpha: 2.0")

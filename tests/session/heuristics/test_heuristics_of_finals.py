@@ -88,7 +88,7 @@ def test_a_table_without_configurations_gives_names(tmp_path: Path) -> None:
 
 
 def test_the_device_that_a_table_names_has_the_ridge(tmp_path: Path) -> None:
-    """1000 TFLOP/s of half precision over 4.8 TB/s (NVIDIA's data sheet: 989.4); a number that is given counts more."""
+    """1000 TFLOP/s of half precision over 4.8 TB/s (NVIDIA's data sheet: 989.4). A given number takes precedence."""
     path, out = final(tmp_path, target=known_target("sm_90")), tmp_path / "h.yaml"
     fit_heuristic(FitTask(SourceTask((path,)), out))
     heuristic = read_heuristic(out)

@@ -45,14 +45,16 @@ def judge(run: Path, folder: Path, device: str = DEVICE, **more: object) -> RunO
 
 
 def best_by_halves(times: Sequence[Sequence[float]]) -> float:
-    """Of several solutions' times by each half: the one half says which is the fastest, the other how fast it is."""
+    """The best time of solutions, from two halves of the samples: one half finds the fastest, the other gives its
+    time."""
     (_, second), (first, _) = (min(times, key=lambda pair, half=half: pair[half]) for half in (0, 1))
     return math.sqrt(first * second)
 
 
 @pytest.mark.usefixtures("fake_mapping")
 def test_choices_are_measured_beside_the_best_known(run: Path, tmp_path: Path) -> None:
-    """Every efficiency is that of the confirming rounds in the judge's store; the same call measures nothing."""
+    """Every efficiency follows from the confirming rounds in the judge's store; the same call again measures
+    nothing."""
     done = judge(run, tmp_path / "out")
     (judgement,) = done.plan.judgements
     assert judgement.is_measured
@@ -109,7 +111,7 @@ def test_a_spent_budget_keeps_what_is_measured(run: Path, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("fake_mapping")
 def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> None:
-    """Nothing is written; a neighbour's time counts, and the share of neighbours is told."""
+    """Nothing is written. A choice without a time takes its neighbour's, and the share of such choices is reported."""
     done = judge(run, tmp_path / "out", device="none")
     assert not (tmp_path / "out").exists()
     (judgement,) = done.plan.judgements
@@ -125,7 +127,7 @@ def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> No
 
 
 def test_the_ablation_has_none_each_and_each_pair() -> None:
-    """The published policy itself is the one with the cap alone."""
+    """The published policy itself has the cap alone."""
     steps = {entrant.name: entrant.policy.steps for entrant in entrants()}
     switched = {"subgroup-favor", "tile-favor", "workgroup-cap"}
     found = [steps[name] & switched for name in steps if name.startswith("published") and "+ boost" not in name]
@@ -253,7 +255,7 @@ BenchmarkProblems:
 
 
 def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path: Path) -> None:
-    """By the same code as on a GPU: a list, two families, and a folder."""
+    """The same code as on a GPU, with a list, two families and a folder."""
     session.tune(fake_file(tmp_path, ON_A_CPU), tmp_path / "run", device="OpenCL:0:0")
     sizes = tmp_path / "list.csv"
     sizes.write_text("family,m,n,k\nlayer,32,48,40\nother,20,33,17\n")

@@ -1,4 +1,4 @@
-"""The CMake example: candidates as a step of a build, made anew exactly where the parameters change."""
+"""The CMake example: candidates are a build step, which runs again only if the parameters change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 class Project:
-    """The example's copy with a `tunesmith` of its own, to be configured and built."""
+    """A copy of the example with a `tunesmith` of its own, to be configured and built."""
 
     def __init__(self, folder: Path, generator: str, *options: str) -> None:
         self.source, self.build = folder / "project", folder / "build"
@@ -43,7 +43,7 @@ class Project:
         return done.stdout + done.stderr
 
     def made(self) -> dict[str, int]:
-        """Build, and give the time of everything that was made."""
+        """Build; the modification time of every generated file."""
         self.run("cmake", "--build", self.build)
         paths = [*self.build.glob("kernels/*"), self.build / "candidates.def", self.build / "show_candidates"]
         return {path.name: path.stat().st_mtime_ns for path in paths}

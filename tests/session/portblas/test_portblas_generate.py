@@ -26,7 +26,7 @@ SAME = {"non_local": [{**NON_LOCAL, "vectorization_size": [1]}]}
 
 
 def stand_in(configuration: Configuration) -> str:
-    """A text for each program; vectors of 1 are vectorised in no way."""
+    """A stand-in for sources: one text for each program. Vectors of 1 are the same program with any vectorisation."""
     vectors = configuration.word("Vectorization") if configuration.integer("VectorSize") > 1 else "none"
     return f"kernels of {(configuration | {'Vectorization': vectors}).to_json()}\n"
 
@@ -141,7 +141,7 @@ def test_compat_writes_the_files_that_it_lists_and_the_list_links_with_them(tmp_
 
 
 def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The original's rules let through vectors that no OpenCL has; its sources are written all the same."""
+    """The original's rules allow vectors that OpenCL does not have; the sources are written anyway."""
 
     def refuses(configuration: Configuration) -> str:
         raise UserError("VectorSize", "no such vector", "take another")

@@ -1,4 +1,4 @@
-"""What `portblas generate` writes with our kernels: OpenCL C that compiles by itself, the same program only once."""
+"""Sources of `portblas generate` with our kernels: OpenCL C that compiles by itself, and each program only once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETS = [portblas_set.name for portblas_set in list_sets() if portblas_set.shippe
 
 
 class OfFile(PortBlasGemm):
-    """The family with the text of a generated file: its launches, under the file's names for them."""
+    """The family with the text of a generated file, launching its kernels under the file's names."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -94,7 +94,7 @@ def test_top_level_tiles_make_another_program() -> None:
 
 
 def test_what_only_the_original_s_rules_admit_has_a_source_of_its_own_kind(tmp_path: Path) -> None:
-    """A cache line of 6 bytes is none of ours; the original lists it, and an instantiation in C++ says it all."""
+    """Our kernels do not take a cache line of 6 bytes. The original lists it, as an instantiation in C++."""
     path = written(tmp_path, {"local": [{**LOCAL, "cache_line_size": [128, 6], "work_group_sizes": [[12, 8]]}]})
     made = generate(path, RuleSet.COMPAT, folder=tmp_path / "gen")
     assert len(made.candidates) == 2

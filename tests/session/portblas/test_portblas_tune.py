@@ -1,4 +1,4 @@
-"""`tunesmith portblas tune`: what it measures in which order, what it survives, what it leaves, and that it is used."""
+"""`tunesmith portblas tune`: the order of measuring, failures that it survives, its files, and their use."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def measured(observed: list[events.Event]) -> list[Configuration]:
 
 
 def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_path):
-    """Wrong, crashing, refused, too large: each by name, and no line in the list from the worst to the best."""
+    """Wrong, crashing, refused, too large: each has a reason, and no line in the list from the worst to the best."""
     faults = ("wrong value", "segfault", "launch error", "compile error")
     too_large = DEFAULT | {"WorkGroup": (64, 32, 1)}
     task = fake(listed=(*map(faulty, faults), too_large, TILES[7], TILES[4]))
@@ -112,7 +112,7 @@ def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
 
 @pytest.mark.thorough
 def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
-    """Another size is another row; the first one's winner stays."""
+    """Another size is another row; the first size's winner stays."""
     first = tune(fake(listed=FEW), tmp_path)
     second = tune(fake(listed=FEW, m=16, n=16, k=4), tmp_path)
     logic = Logic.load(second.logic_files[0])
@@ -147,7 +147,7 @@ class Interrupting:
 
 @pytest.mark.parametrize("guided", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
-    """Nothing is measured twice, and the end is that of a run that was not stopped."""
+    """Nothing is measured twice, and the results are those of a run that was not stopped."""
     task = fake(guided=guided, listed=TILES[:20])
     whole = tune(task, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -171,7 +171,7 @@ def test_the_same_call_again_measures_nothing(tmp_path):
 
 @pytest.mark.thorough
 def test_a_guided_search_measures_a_tenth_where_the_model_expects_most(tmp_path):
-    """The tenth, or the least that a model needs; the winner is within 3 % of the whole list's best."""
+    """A tenth is measured, or the least that a model needs; the winner is within 3 % of the whole list's best."""
     depths = tuple(config | {"LoopUnroll": depth} for depth in (4, 8, 16, 32) for config in TILES)
     listed = tuple(config | {"PrefetchGlobalRead": flag} for flag in (False, True) for config in depths)
     outcome = tune(fake(guided=True, listed=listed), tmp_path)
@@ -204,7 +204,8 @@ def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
 
 
 def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypatch):
-    """The same GPU has two ways; elsewhere the system BLAS is called where the kernels run."""
+    """An NVIDIA GPU is called through two APIs; on other devices, the system BLAS is called through the kernels'
+    API."""
     by_opencl = replace(H200, api="OpenCL", selector="OpenCL:0:0")
     monkeypatch.setattr(transposition, "discover", lambda selector, check: (Found(H200.name, H200),))
     assert transposition.blas_target(by_opencl) == H200
@@ -239,7 +240,7 @@ def test_every_combination_is_a_verified_measurement_or_a_named_rejection(run):
 
 @pytest.mark.opencl
 def test_the_order_is_system_blas_current_library_combinations(run):
-    """And once more in two rounds, as on any CPU, the first of them backwards."""
+    """Two more rounds follow, as on any CPU, the first of them in reverse order."""
     _, observed = run
     ran = [event.solution for event in observed if isinstance(event, events.CellMeasured)]
     assert [solution.kernel for solution in ran[:4]] == ["VendorBlas", *["PortBlasGemm"] * 3]
@@ -250,7 +251,7 @@ def test_the_order_is_system_blas_current_library_combinations(run):
 
 @pytest.mark.opencl
 def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
-    """The interval holds the median of each of the three, and all their samples count."""
+    """The interval contains the median of each of the three rounds, and all their samples count."""
     outcome, _ = run
     rounds: dict[str, dict[str, float]] = {}
     counts: Counter[str] = Counter()
@@ -363,7 +364,7 @@ def test_the_header_has_the_winner_of_each_transposition(run):
 
 @pytest.mark.opencl
 def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
-    """The system BLAS works on the same sizes one after the other: it has no interleaved batches."""
+    """The system BLAS gets the same sizes as a strided batch, since it has no interleaved batches."""
     opencl_device()
     (tmp_path / "small.json").write_text(json.dumps(SMALL))
     task = PortBlasTask("tn", 5, 7, 6, 6, 6, "interleaved", config=str(tmp_path / "small.json"))

@@ -1,4 +1,4 @@
-"""`tunesmith random tune --arch`: programs for a device that is not there, which a device finds later."""
+"""`tunesmith random tune --arch`: programs for a device that is not here, which a run on such a device finds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def no_process(self: Spawner, module: str) -> None:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Done[CompilePlan]:
-    """Two generators, their default block of 256 beside two others."""
+    """Two generators, with their default block of 256 and two other blocks."""
     toolchain("CUDA")
     return compile_random(TASK, tmp_path_factory.mktemp("run"), "sm_90")
 
@@ -75,7 +75,7 @@ def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled
 
 
 def test_a_device_of_the_architecture_finds_every_program(compiled: Done[CompilePlan], monkeypatch) -> None:
-    """With the modules that its bench would ask for, made from its own target; and without a process to compile in."""
+    """A device's bench asks for modules made from its own target, and finds all of them without a compile process."""
     monkeypatch.setattr(Spawner, "start", no_process)
     family, modules = KERNELS["CudaRandom"], []
     for generator, blocks in (("philox4_32_10", (64, 256, 1024)), ("mt19937", (64, 256))):

@@ -1,4 +1,4 @@
-"""`tunesmith random select` from its files to what it prints, writes and exits with."""
+"""`tunesmith random select`: its input files, what it prints and writes, and its exit codes."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_compat_exits_with_0_where_rocrands_script_does(good: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("case", sorted(path.parent for path in GOLDEN.glob("*/exit_code.txt")), ids=lambda p: p.name)
 def test_compat_exits_as_rocrands_script_did(case: Path, tmp_path: Path) -> None:
-    """Ours tells nothing chosen (2) from something wrong (1)."""
+    """Our exit codes differ for nothing chosen (2) and something wrong (1)."""
     done = invoke("select", *sorted(case.glob("*tuning*.json")), "--objective", "compat", "--out-dir", tmp_path)
     assert bool(done.exit_code) == bool(int((case / "exit_code.txt").read_text())), done.output
 

@@ -1,4 +1,4 @@
-"""`tunesmith random tune`: the matrix and its growth, a whole run on this machine's CPU, and that its table is used."""
+"""`tunesmith random tune`: the matrix and its growth, a whole run on this machine's CPU, and the use of its table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_grids_grow_beyond_a_winner_on_their_edge_and_only_there(chosen, gri
 
 
 def test_a_winner_with_the_fewest_threads_lies_on_an_edge_too():
-    """Eight of the shipped winners of rocRAND's sit exactly at its floor of 32,768 threads."""
+    """Eight of rocRAND's shipped winners have exactly its least number of threads, 32,768."""
     matrix = LaunchMatrix((64, 256), (128, 256, 512), 32768)
     grown = matrix.beyond([LaunchShape(64, 512)])
     assert LaunchShape(64, 256) in grown.shapes()
@@ -106,7 +106,7 @@ TASK = RandomTask(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three generators, two distributions, five shapes each. That this machine may be busy is not told here."""
+    """Three generators, two distributions, five shapes each. Cautions about a busy machine are left out."""
     opencl_device()
     folder = tmp_path_factory.mktemp("random")
     with pytest.MonkeyPatch.context() as patch:
@@ -149,7 +149,7 @@ def test_the_default_and_what_may_be_the_fastest_are_measured_in_rounds_that_lie
 
 
 def test_where_the_rounds_show_the_repeated_to_be_slower_what_may_now_be_the_fastest_is_repeated_too(monkeypatch):
-    """Otherwise a shape wins by its one measurement, made while the machine was faster."""
+    """Without the rounds, a shape may win by a single measurement that was made while the machine was faster."""
     task = replace(TASK, generators=("philox4_32_10",), distributions=("uniform",))
     target = replace(fake_target(), kind="CPU")
     plan = RandomPlan(task, target)
@@ -189,7 +189,7 @@ def test_its_rows_are_read_back_as_they_were_measured(run):
 
 
 def test_its_folder_gives_the_rows_of_its_json(run):
-    """What the store holds, to the last bit; with the JSON beside it, each measurement counts once."""
+    """The rows of the store, to the last bit. If the JSON is beside it, each measurement counts once."""
     _, written, folder = run
     json_files = [path for path in written if path.name.startswith("benchmark")]
     by_json, by_store = read_random(json_files), read_random([folder])
@@ -234,7 +234,7 @@ def test_a_filter_picks_by_googles_names(run):
 @pytest.mark.opencl
 @pytest.mark.thorough
 def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
-    """Every size has a winner among the forks' survivors, and its store is one to choose from."""
+    """Every size has a winner among the forks' survivors, and `random select` can read the store."""
     opencl_device()
     outcome = session.tune(EXAMPLES / "random.yaml", tmp_path, device="OpenCL")
     (path,) = outcome.logic_files

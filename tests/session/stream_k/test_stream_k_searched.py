@@ -1,4 +1,5 @@
-"""Which launches of a product a sweep compares: what was predicted, and what is searched whatever was predicted."""
+"""The launches of a product that a sweep compares: predicted ones, and searched ones, which do not depend on
+predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tunesmith calibrate stream-k` and `tunesmith stream-k explain`: from the question to the file, on this machine's CPU
+"""`tunesmith calibrate stream-k` and `tunesmith stream-k explain`: from the task to the file, on this machine's CPU
 and for devices that are not there."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_a_tile_is_made_of_what_the_family_offers(word, tile):
 
 
 def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
-    """9 forks, of which 32 x 128 and others come twice; the narrow ones need a deeper unroll, which a step has."""
+    """9 forks, of which 32 x 128 and others occur twice. The narrow tiles need a deeper unroll, which a step has."""
     from described import EXAMPLES
 
     kernels = kernels_named(str(EXAMPLES / "wiki.yaml"), None, GPU)
@@ -134,7 +134,7 @@ def quick(monkeypatch):
 @pytest.mark.opencl
 @pytest.mark.thorough
 def test_the_whole_way_on_this_machine(tmp_path, quick):
-    """Calibrate, go on without measuring anything, keep what a person puts right, explain from the file, measure."""
+    """Calibrate, resume without measuring, keep a person's adjustment, explain from the file, measure."""
     opencl_device()
     out, task = tmp_path / "calibration.yaml", CalibrationTask(("s",), TILE)
     first = calibrate_stream_k(task, out, device="OpenCL")
@@ -177,7 +177,7 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
 
 
 def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
-    """Also where a work-group has several tiles, which are else launched with a work-group each."""
+    """This includes whole tiles, which without the cap have a work-group each."""
     (kernel,) = kernels_named("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
     for work, choice in calibration_runs(kernel.room, kernel.tile, ()):
         config = kernel.configured(StreamKDecision(work, choice))
@@ -294,7 +294,7 @@ def test_sizes_that_are_none_are_said(size):
 
 @pytest.mark.opencl
 def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch):
-    """Of nine runs, the fewest that can be fitted."""
+    """A calibration of nine runs, the fewest that can be fitted."""
     opencl_device()
     monkeypatch.setattr(stream_k_calibrate, "calibration_runs", _few)
     out = tmp_path / "c.yaml"

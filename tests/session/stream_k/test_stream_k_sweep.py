@@ -56,7 +56,7 @@ def test_a_row_major_product_goes_to_the_type_that_computes_it():
 
 
 def test_capped_no_launch_has_more_work_groups_than_the_cap():
-    """Whole tiles go over the grid in waves, and there is no split-K, which would launch all its parts at once."""
+    """Whole tiles run over the grid in waves. There is no split-K, which would launch all its parts at once."""
     capped = planner(compute_units=16)
     assert capped.kernel.capped
     made = capped.plan(ListedGemm(640, 640, 4096))
@@ -86,7 +86,8 @@ ON_CUDA = [
 @pytest.mark.parametrize("name", ON_CUDA)
 @pytest.mark.parametrize("data_type", ["bf16", "h"])
 def test_families_on_cuda_are_swept_alike(name, data_type):
-    """Every way to share tiles is a configuration that the family takes; capped, none has more work-groups."""
+    """The family takes every mode of sharing tiles; if the kernel is capped, no launch has more work-groups than the
+    room."""
     for units in (None, 64):
         (kernel,) = kernels_named(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
         assert kernel.kernel.name == name
@@ -124,7 +125,7 @@ def test_few_products_of_one_type_race_together_and_none_beside_itself():
 
 
 def swept(times, chosen, tiles=140, iterations=64, tag=""):
-    """Finals with such seconds by choice."""
+    """A swept product with these final times (seconds by choice)."""
     listed = ListedGemm(64 * tiles, 64, iterations * DEPTH, family=tag)
     finals = {choice: Estimate(t, 0.9 * t, 1.1 * t, 7) for choice, t in times.items()}
     problem = Problem(gemm_type(transpose_b=False), (64, 64 * tiles, iterations * DEPTH))
@@ -173,7 +174,7 @@ SUBJECT = asking(Portable(ROOM)).kernel.subject
 
 
 def slower(factor, room=ROOM):
-    """Finalists on a device that has become slower than the costs of the fakes say."""
+    """Finalists on a device that is slower than the fakes' costs predict."""
     made = []
     for tiles in (1, 8, 100, 133, 140, 200, 263):
         work = Work(tiles, 128, DEPTH)
@@ -280,7 +281,7 @@ def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
 @pytest.mark.opencl
 @pytest.mark.slow
 def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sake(tmp_path, products, monkeypatch):
-    """The second takes many times as long as the first. The third is the first by another name."""
+    """The second product takes many times as long as the first. The third is the first under another name."""
     opencl_device()
     products.write_text("family,m,n,k,trans_b\nfew,16,16,24,T\nfew,640,640,24,T\nother,16,16,24,T\n")
     batches, stopped, observed = [], {}, []
