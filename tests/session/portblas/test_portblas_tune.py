@@ -89,10 +89,8 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
         "compile error: compile error",
         "rejected: work-group size",
     ]
-    assert [row.solution.configuration for row in tuned.ranked() if row.kind is RowKind.CANDIDATE] == [
-        TILES[7],
-        TILES[4],
-    ]
+    candidates = [row for row in tuned.ranked() if row.kind is RowKind.CANDIDATE]
+    assert [row.solution.configuration for row in candidates] == [TILES[7], TILES[4]]
     assert len(tuned.listing("it").splitlines()) == 4 + 3
     (sentence,) = outcome.look_at
     assert "rejected" not in sentence
@@ -155,12 +153,9 @@ def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
     rest: list[events.Event] = []
     parts = tune(task, tmp_path / "parts", rest.append)
     assert parts.ledger.reused >= 15
-    assert [tuned.winner.solution for tuned in parts.plan.tuned] == [
-        tuned.winner.solution for tuned in whole.plan.tuned
-    ]
-    assert [row.time for tuned in parts.plan.tuned for row in tuned.ranked()] == [
-        row.time for tuned in whole.plan.tuned for row in tuned.ranked()
-    ]
+    for tuned, expected in zip(parts.plan.tuned, whole.plan.tuned, strict=True):
+        assert tuned.winner.solution == expected.winner.solution
+        assert [row.time for row in tuned.ranked()] == [row.time for row in expected.ranked()]
 
 
 def test_the_same_call_again_measures_nothing(tmp_path):
