@@ -110,7 +110,7 @@ BenchmarkProblems:
 
 @pytest.fixture(scope="module")
 def documented() -> dict[str, set[str]]:
-    """By command: every key of the page, those of a table that it refers to included."""
+    """For each command, every key on the page, including keys of the tables that the page refers to."""
     found: dict[str, set[str]] = {}
     for section in re.split(r"^## `tunesmith ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
         command, _, text = section.partition("`")
@@ -125,7 +125,7 @@ def documented() -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """By command: a document as it prints it."""
+    """For each command, a document that it prints."""
     folder = tmp_path_factory.mktemp("run")
     file, device = fake_file(folder, TUNING), "fake:GPU:8"
     done = session.tune(file, folder / "run", device=device)
@@ -245,7 +245,7 @@ def _random_rows() -> tuple[RandomRow, ...]:
 
 
 def keys(value: object, named: set[str], prefix: str = "") -> Iterator[str]:
-    """Every key below a value; those that are data appear as the page names them (`named`)."""
+    """Every key below a value; keys that are data appear as the page names them (`named`)."""
     if isinstance(value, list):
         for item in value:
             yield from keys(item, named, f"{prefix}[]")

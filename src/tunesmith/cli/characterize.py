@@ -42,9 +42,9 @@ def characterize(
 
     Example: `tunesmith characterize convolutions.csv --type b --chip MI300X --csv table.csv --svg roofline.svg`
     """
-    found = characterized(CharacterizeTask(file, data_type, device, chip, roofline))
+    characterization = characterized(CharacterizeTask(file, data_type, device, chip, roofline))
     if csv:
-        write_atomically(csv, report.characterized_csv(found))
+        write_atomically(csv, report.characterized_csv(characterization))
     if svg:
-        write_atomically(svg, plot(found))
-    print_facts(as_json, report.characterized_document, report.characterized, found)
+        write_atomically(svg, plot(characterization))
+    print_facts(as_json, report.characterized_document, report.characterized, characterization)

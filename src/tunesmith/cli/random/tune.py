@@ -25,7 +25,7 @@ _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 class Format(StrEnum):
-    """google-benchmark's own; it writes JSON only here."""
+    """The values of google-benchmark's option `--benchmark_out_format` that work here: JSON only."""
 
     JSON = "json"
 
@@ -118,7 +118,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _bytes(word: str) -> int:
-    found = re.fullmatch(r"([0-9]{1,15})\s*([KMG]iB)?", word, re.IGNORECASE)
-    if not found or int(found[1]) == 0:
+    match = re.fullmatch(r"([0-9]{1,15})\s*([KMG]iB)?", word, re.IGNORECASE)
+    if not match or int(match[1]) == 0:
         raise UserError("--bytes", f"{word!r} is no size", "give bytes, or a number with KiB, MiB or GiB")
-    return int(found[1]) * _UNITS[(found[2] or "").upper()]
+    return int(match[1]) * _UNITS[(match[2] or "").upper()]
