@@ -15,11 +15,11 @@ from tunesmith.protocol.tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED
 from tunesmith.spaces import Space
 
 PHASES = {
-    INITIAL: "One value for a parameter, which holds until a step decides the parameter. A parameter with a single value "
-    "in any later phase has that value throughout. A parameter that is named nowhere has its default.",
+    INITIAL: "One value for a parameter, which holds until a step decides the parameter. A parameter with a single "
+    "value in any later phase has that value throughout. A parameter that is named nowhere has its default.",
     Phase.COMMON: "Each dict is a step with one winner, which holds for everything after it.",
-    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, which is then tuned by itself. "
-    "`Groups` lists further factors, each a list of dicts that set several parameters together.",
+    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, which is then tuned by "
+    "itself. `Groups` lists further factors, each a list of dicts that set several parameters together.",
     Phase.BENCHMARK_FORK: "Each dict is a step with one winner for each lineage.",
     Phase.JOIN: "A list of forked parameters and derived values. For each combination of their values the best lineage "
     "is kept. `[]` keeps one lineage; an absent or empty phase (`JoinParameters:`) keeps all.",
@@ -60,8 +60,8 @@ BenchmarkProblems:
 LibraryLogic:               # how the result is labelled; may be left out
 ```
 
-An unknown key is an error, and all errors of a file are reported at once. When the file is read, a message names each key
-that is assumed or ignored, and each parameter that no chosen kernel family has."""
+An unknown key is an error, and all errors of a file are reported at once. When the file is read, messages
+name each assumption, each ignored key, and each parameter that no chosen kernel family has."""
 
 
 _OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
@@ -115,8 +115,8 @@ An entry of a `Range` is"""
     return ["## Problem sizes", rules, forms, "### Lists of problems", _LIST, listed, _LIST_RULES]
 
 
-_LIST = """A `File` is CSV. Its path is relative to the tuning file, and its header names the columns. A list of GEMMs has
-the columns m, n and k, and any of the other columns below. A list for another operation has a column for each size, by
+_LIST = """A `File` is CSV. Its path is relative to the tuning file, and its header names the columns. A list of GEMMs
+has the columns m, n and k, and any of the other columns below. A list for another operation has a column for each size, by
 the name of its index, and the columns family and weight as below:"""
 
 _LIST_RULES = """A row of a list of GEMMs is C[m, n] = op(A) op(B) of **row-major** matrices, as in
@@ -131,12 +131,12 @@ roles, and m and n are exchanged:
 | `trans_a` is T | `TransposeB: True` |
 | batch is above 1 | `Batched: True` |
 
-Rows whose transposes or batch are not the problem type's are left out, and a message says so. So one list serves several
-problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
+Rows whose transposes or batch are not the problem type's are left out, and a message says so. So one list serves
+several problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
 
 A row's weight says how much the row counts if a step or a join decides over several sizes. `StepObjective` takes a
-weighted mean for geomean and a weighted sum for total_time; max and worst look at single sizes and use no weight. Rows of
-the same size count together. A size that no list names counts 1. In the final phase every size has a winner of its own,
+weighted mean for geomean and a weighted sum for total_time; max and worst look at single sizes and use no weight. Rows
+of the same size count together. A size that no list names counts 1. In the final phase every size has a winner of its own,
 and all winners are kept."""
 
 
