@@ -116,8 +116,8 @@ An entry of a `Range` is"""
 
 
 _LIST = """A `File` is CSV. Its path is relative to the tuning file, and its header names the columns. A list of GEMMs
-has the columns m, n and k, and any of the other columns below. A list for another operation has a column for each size, by
-the name of its index, and the columns family and weight as below:"""
+has the columns m, n and k, and any of the other columns below. A list for another operation has a column for each size,
+by the name of its index, and the columns family and weight as below:"""
 
 _LIST_RULES = """A row of a list of GEMMs is C[m, n] = op(A) op(B) of **row-major** matrices, as in
 `torch.mm(a, b)` with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A
@@ -136,8 +136,8 @@ several problem types. With `Family: [llama, wave]` (or one word) beside `File`,
 
 A row's weight says how much the row counts if a step or a join decides over several sizes. `StepObjective` takes a
 weighted mean for geomean and a weighted sum for total_time; max and worst look at single sizes and use no weight. Rows
-of the same size count together. A size that no list names counts 1. In the final phase every size has a winner of its own,
-and all winners are kept."""
+of the same size count together. A size that no list names counts 1. In the final phase every size has a winner of its
+own, and all winners are kept."""
 
 
 def _settings() -> list[str]:
