@@ -22,7 +22,7 @@ from tunesmith.models.stream_k import file as stream_k_file
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "benchmarks" / "recorded"
-PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))
+PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
 BLOCK = re.compile(r"(<!-- recorded (\w+): begin -->\n).*?(<!-- recorded \2: end -->)", re.DOTALL)
 TYPES = {"b": "bfloat16", "x": "TF32"}
 FILLS = {

@@ -219,7 +219,7 @@ def test_cells_of_a_known_family_come_by_their_distance_to_the_policy() -> None:
 
 @pytest.mark.parametrize("name", ["quickstart", "tiles"])
 def test_the_page_shows_the_counts_that_are_recorded(name: str) -> None:
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "decisions.md").read_text(encoding="utf-8")
     rows = json.loads((ROOT / "benchmarks/recorded/measuring_order" / f"{name}.json").read_text(encoding="utf-8"))
     for row in rows:
         step = "all steps" if row["step"] == "all" else f"`{row['step']}`"

@@ -231,7 +231,7 @@ def test_a_packaged_file_says_its_held_out_score_and_fits_its_name(path: Path) -
     assert path.stem == f"{packaged.origin.device}_{types[packaged.origin.data_type]}"
     scores = packaged.scores
     assert scores["r2-low"] > scores["published-r2"]
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "policies.md").read_text(encoding="utf-8")
     score = f"{scores['r2']:.2f} [{scores['r2-low']:.2f}, {scores['r2-high']:.2f}]"
     assert f"| `{path.name}` | {packaged.origin.products:,} | {score} |" in page
 
@@ -239,7 +239,7 @@ def test_a_packaged_file_says_its_held_out_score_and_fits_its_name(path: Path) -
 @pytest.mark.parametrize("data_type", ["f16", "bf16", "f32"])
 def test_the_page_has_how_near_the_tiles_come_to_winners(data_type: str) -> None:
     rows = json.loads((ROOT / "benchmarks/recorded/policies" / f"winners_{data_type}.json").read_text("utf-8"))
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "policies.md").read_text(encoding="utf-8")
     for row in rows:
         shown = f"| {data_type} | `{row['policy']}` | {row['products']:,} | {row['r2']:.2f} | {row['ratio']:.2f} |"
         assert shown in page, shown
