@@ -137,4 +137,4 @@ class Device(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give everything back."""
+        """Give everything back. Closing again does nothing."""

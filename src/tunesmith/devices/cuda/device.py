@@ -108,6 +108,8 @@ class CudaPrepared(Prepared):
 class CudaDevice(Device):
     """One GPU: its primary context and one stream of our own. Made current for the thread that opens it."""
 
+    _closed = False
+
     def __init__(self, target: Target, ordinal: int) -> None:
         self.target = target
         call("cuInit", 0)
@@ -253,8 +255,9 @@ class CudaDevice(Device):
 
     def close(self) -> None:
         """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
-        if CUDA.lost:
+        if CUDA.lost or self._closed:
             return
+        self._closed = True  # the context is counted: giving it back twice would take it from another device here
         with contextlib.suppress(LaunchError):
             with self.on(None):  # the thread that closes it need not be the one that opened it
                 self.release(*tuple(self._memory))
