@@ -11,7 +11,7 @@ from tunesmith.problems import Array, Expected, Operation, strided
 from tunesmith.records import Operand, Plan, Problem
 
 GUARD_BYTE, UNWRITTEN_BYTE = 0xA5, 0xFF
-"""What lies around a buffer; and what lies in memory that must be written, which is NaN in every floating-point type."""
+"""What lies around a buffer; and in memory that must be written, where it is NaN in every floating-point type."""
 
 
 class GuardedBuffer:
@@ -71,7 +71,7 @@ def _wrong(operand: Operand, before: Bytes, after: Bytes, expected: Expected | N
         return [] if np.array_equal(before, after) else [f"{operand.name} was written, which is only read"]
     found = []
     storage = after.copy().view(operand.dtype)
-    values = strided(operand, storage)[expected.where]
+    values = strided(operand, storage)[expected.where]  # type: ignore[index]  # whatever NumPy takes
     if expected.value.dtype.kind in "iu":
         off = values != expected.value
     else:

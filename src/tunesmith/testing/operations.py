@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -12,6 +11,8 @@ import numpy as np
 
 from tunesmith.problems import Array, Expected, Operation, strided
 from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
+
+from .promises import pickled, raised
 
 _NO_KEY = "NoSuchKey"
 
@@ -35,7 +36,7 @@ class OperationSuite:
         assert self.problems, "the suite needs problems to look at"
         for problem in self.problems:
             assert problem.type.operation == self.operation.name, (
-                f"a type must name the operation it belongs to: {problem.type.operation!r} is not {self.operation.name!r}"
+                f"a type must name its operation, {self.operation.name!r}, not {problem.type.operation!r}"
             )
             names = problem.type.indices
             assert len(set(names)) == len(names) == len(problem.sizes), f"each index must be named once: {names}"
@@ -50,24 +51,24 @@ class OperationSuite:
 
     def test_an_unknown_key_is_the_users_mistake(self) -> None:
         fields = {**self.fields_of(self.problems[0].type), _NO_KEY: 1}
-        try:
-            self.operation.type_of(fields, lambda key: f"file:{key}", self.folder)
-        except UserError as mistake:
-            told = [error.location for error in mistake.errors]
-            assert f"file:{_NO_KEY}" in told, f"the UserError must stand at the unknown key, not at {told}"
-            assert all(error.remedy for error in mistake.errors), "a UserError must say what would be right"
-        else:
-            raise AssertionError("type_of must raise UserError for a key that it does not know")
+        mistake = raised(
+            UserError,
+            lambda: self.operation.type_of(fields, lambda key: f"file:{key}", self.folder),
+            "type_of must raise UserError for a key that it does not know",
+        )
+        told = [error.location for error in mistake.errors]
+        assert f"file:{_NO_KEY}" in told, f"the UserError must stand at the unknown key, not at {told}"
+        assert all(error.remedy for error in mistake.errors), "a UserError must say what would be right"
 
     def test_types_and_problems_come_back_from_json_and_pickle(self) -> None:
         for problem in self.problems:
             back = Problem.from_json(problem.to_json())
             assert back == problem, f"a problem must come back from JSON as it was: {back} is not {problem}"
             assert ProblemType.from_json(problem.type.to_json()) == problem.type, "a type must come back from JSON"
-            assert pickle.loads(pickle.dumps(problem)) == problem, "a problem must come back from pickle as it was"
+            assert pickled(problem, "a problem") == problem, "a problem must come back from pickle as it was"
 
     def test_it_is_stateless_and_can_be_pickled(self) -> None:
-        other: Operation = pickle.loads(pickle.dumps(self.operation))
+        other = pickled(self.operation, "an operation")
         for problem in self.problems:
             assert other.operands(problem) == self.operation.operands(problem), "a pickled operation must answer alike"
 
@@ -234,7 +235,7 @@ def _same_layout(one: Operand, other: Operand) -> bool:
 
 def _check_expected(operand: Operand, expected: Expected) -> None:
     value, bound, name = expected.value, expected.bound, operand.name
-    selected = np.broadcast_to(np.int8(0), operand.shape)[expected.where].shape
+    selected = np.broadcast_to(np.int8(0), operand.shape)[expected.where].shape  # type: ignore[index]  # whatever NumPy takes
     assert value.shape == bound.shape == selected, (
         f"value and bound of {name} must have the shape that `where` selects, {selected}: {value.shape}, {bound.shape}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import product, zip_longest
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class StrategySuite:
             asked = len(_screened(_carry(self.start(replace(_SMALL, trials=trials)), _seconds)))
             said = self.strategy.count(len(_LEGAL), trials)
             assert asked == said, (
-                f"count({len(_LEGAL)}, {trials}) must say how many candidates are measured: {said}, it asked for {asked}"
+                f"count({len(_LEGAL)}, {trials}) must say how many are asked for: it says {said}, they are {asked}"
             )
 
     def test_it_asks_for_no_more_than_it_may(self) -> None:
@@ -114,7 +114,7 @@ class StrategySuite:
 
     def test_it_survives_configurations_that_do_not_run(self) -> None:
         """Some, then all of them; told by no row and by an empty one."""
-        for seconds, empty_rows in ((_seconds_of_some, False), (_seconds_of_some, True), (_never, False), (_never, True)):
+        for seconds, empty_rows in product((_seconds_of_some, _never), (False, True)):
             batches = _carry(self.start(), seconds, empty_rows=empty_rows)
             assert 0 < len(batches) < _MOST_BATCHES, "a search must go on, and end, where configurations do not run"
             assert set(_screened(batches)) <= _LEGAL, "a search must stay legal where configurations do not run"
@@ -143,7 +143,8 @@ class StrategySuite:
             f"it looked at {looked_at}"
         )
         assert len(first.configurations) <= 20, "a search must ask for at most `trials` candidates"
-        assert all(config.integer("p0") % 2 == 0 for config in first.configurations), "only legal ones must be asked for"
+        illegal = [config for config in first.configurations if config.integer("p0") % 2]
+        assert not illegal, f"a search must ask only for legal candidates; it asked: {illegal[0]}"
 
 
 def _carry(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,8 @@ import pytest
 from tunesmith.devices import Device
 from tunesmith.records import Binary, Module, Target
 from tunesmith.toolchains import CompileError, Toolchain
+
+from .promises import pickled, raised
 
 
 class ToolchainSuite:
@@ -44,8 +45,11 @@ class ToolchainSuite:
             assert missing is None or missing.strip(), "`unavailable` must be None or say why, with the remedy"
 
     def test_it_can_be_made_in_every_process(self) -> None:
-        other = type(self.toolchain)()
-        assert other.language == self.toolchain.language, "a toolchain must be made of its class, without arguments"
+        try:
+            other = type(self.toolchain)()
+        except TypeError as error:
+            raise AssertionError(f"a toolchain must be made of its class, without arguments: {error}") from error
+        assert other.language == self.toolchain.language, "each toolchain of a class must compile one language"
 
     def test_it_compiles_its_own_language(self) -> None:
         languages = {self.toolchain.language, self.module.language, self.broken.language}
@@ -79,25 +83,21 @@ class ToolchainSuite:
             assert first is True or first is False, f"`keeps` must say whether a binary may be kept, not {first}"
 
     def test_a_compile_error_is_a_reason_and_a_log(self) -> None:
-        with pytest.raises(CompileError) as refused:
-            self.toolchain.compile(self.broken, self.find_target())
-            raise AssertionError("compile must raise CompileError for a module that is wrong")
-        error = refused.value
+        error = self._refused()
         assert error.reason.strip(), "a CompileError must have a reason that reports can count by"
         assert "\n" not in error.reason, "the reason must be a constant; what the compiler said belongs into the log"
         assert error.log.strip(), "a CompileError must have a log that says what is wrong"
-        back = pickle.loads(pickle.dumps(error))
+        back = pickled(error, "a CompileError")
         assert (back.reason, back.log) == (error.reason, error.log), "a CompileError must come through a process whole"
 
     def test_it_compiles_after_a_compile_error(self) -> None:
         before = self._compiled()
-        with pytest.raises(CompileError):
-            self.toolchain.compile(self.broken, self.find_target())
+        self._refused()
         assert self._compiled() == before, "a compile error must leave nothing behind"
 
     def test_a_binary_comes_back_from_pickle_and_loads_again(self) -> None:
         binary = self._compiled()
-        back: Binary = pickle.loads(pickle.dumps(binary))
+        back = pickled(binary, "a binary")
         assert back == binary, "a binary must come back from pickle as it was"
         if device := self.device():
             for _ in range(2):
@@ -121,3 +121,8 @@ class ToolchainSuite:
 
     def _compiled(self) -> Binary:
         return self.toolchain.compile(self.module, self.find_target())
+
+    def _refused(self) -> CompileError:
+        target = self.find_target()
+        promise = "compile must raise CompileError for a module that is wrong"
+        return raised(CompileError, lambda: self.toolchain.compile(self.broken, target), promise)
