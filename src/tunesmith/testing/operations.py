@@ -20,8 +20,8 @@ _NO_KEY = "NoSuchKey"
 class OperationSuite:
     """Set `operation`, and `problems`: small ones of every kind that matters, none of them empty.
 
-    Where a tuning file means a type by other fields than the type's own, override `fields_of`; `folder` is what paths
-    among them are relative to.
+    A type holds the fields by which a tuning file means it. Where they are others, override `fields_of`; `folder` is
+    what paths among them are relative to.
     """
 
     operation: Operation
