@@ -10,7 +10,7 @@ import pytest
 
 from broken_promises import assert_all_can_be_broken, assert_broken
 from tunesmith.records import Configuration
-from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
+from tunesmith.search import MOST_WHOLE, STRATEGIES, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
 from tunesmith.testing import StrategySuite
 
 Script = Callable[[Candidates, "ScriptedSearch"], Iterator[CandidateBatch]]
@@ -79,8 +79,9 @@ def always_races(candidates: Candidates, search: Search) -> Iterator[CandidateBa
     yield batch(legal(candidates), MeasureMode.RACED)
 
 
-def looks_at_a_million(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
-    yield batch(list(filter(candidates.legal, islice(candidates, 150_000)))[: candidates.trials])
+def asks_too_often(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+    first = next(filter(candidates.legal, candidates))
+    yield batch([first for _ in range(MOST_WHOLE) if candidates.legal(first)][:1])
 
 
 NUMBERS = count()
@@ -133,7 +134,7 @@ BROKEN: dict[str, Strategy] = {
     "test_batches_are_measured_as_the_candidates_say": Scripted(always_races),
     "test_it_survives_configurations_that_do_not_run": Scripted(asks_again_until_something_runs),
     "test_it_remembers_what_it_was_told": Forgets(),
-    "test_of_a_space_too_large_to_list_few_are_looked_at": Scripted(looks_at_a_million),
+    "test_of_a_space_too_large_to_list_few_are_looked_at": Scripted(asks_too_often),
 }
 
 

@@ -58,8 +58,8 @@ class Fake(Api):
         return tuple(Found(target.name, target) for target in (fake_target("GPU"), fake_target("CPU")))
 
     def open(self, target: Target) -> Device:
-        if not target.selector.startswith(("fake:GPU", "fake:CPU")):
-            raise UserError("device", f"there is no {target.selector}", "give fake:GPU or fake:CPU")
+        if target.name not in (known := [found.name for found in self.find()]):
+            raise UserError("device", f"there is no {target.name}", f"give one of {', '.join(known)}")
         return FakeDevice(target)
 
 
