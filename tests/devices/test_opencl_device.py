@@ -143,26 +143,12 @@ class TestPlans:
         assert groups[3, 3, 5] == 311
         assert groups[2, 1, 2] == 200
 
-    def test_time_spans_all_executions(self, device: Device, binary: Binary) -> None:
-        operands = {"out": device.allocate(4 * COUNT), "in": floats(device, np.ones(COUNT))}
-        prepared = device.prepare(Plan((scaled(1.0), scaled(1.0))), [device.load(binary)], operands, None)
-        device.time([prepared])
+    def test_no_execution_takes_no_time(self, device: Device) -> None:
         assert device.time([]) == 0.0
-        once = min(device.time([prepared]) for _ in range(20))
-        assert 0 < once < min(device.time([prepared] * 50) for _ in range(5))
 
 
 @pytest.mark.opencl
 class TestMemory:
-    def test_views_of_views_address_the_whole(self, device: Device) -> None:
-        step = device.alignment
-        whole = device.allocate(4 * step)
-        device.write(whole, np.repeat(np.arange(4, dtype=np.uint8), step))
-        inner = device.view(device.view(whole, step, 3 * step), step, step)
-        assert (device.read(inner, step) == 2).all()
-        device.write(inner, np.array([9], np.uint8), step - 1)
-        assert device.read(whole, 1, 3 * step - 1)[0] == 9
-
     def test_memory_may_be_dropped_or_released_while_kernels_still_use_it(self, device: Device, binary: Binary) -> None:
         """PoCL would end the process, so the device must keep the memory alive."""
         program, source = device.load(binary), floats(device, np.ones(COUNT))
@@ -174,12 +160,6 @@ class TestMemory:
         device.prepare(Plan((scaled(2.0),) * 20), [program], {"out": out, "in": source}, None).enqueue()
         device.release(out)
         device.synchronize()
-
-    def test_nothing_can_be_allocated_read_and_written(self, device: Device) -> None:
-        empty = device.allocate(0)
-        device.write(empty, np.zeros(0, np.uint8))
-        assert device.read(empty, 0).size == 0
-        device.release(empty)
 
     def test_wrapping_shares_the_hosts_memory_or_declines(self, device: Device, binary: Binary) -> None:
         array, read_only = np.zeros(COUNT + 1, np.float32)[1:], np.full(COUNT + 1, 2, np.float32)[1:]
@@ -228,10 +208,6 @@ class TestRefusals:
         except CompileError:
             return
         assert self.refused(device, greedy, launch("greedy", OUT)).reason == "local memory"
-
-    def test_too_large_an_allocation_is_out_of_memory(self, device: Device) -> None:
-        with pytest.raises(LaunchError, match="out of memory"):
-            device.allocate(1 << 50)
 
     def test_a_program_that_does_not_load_is_a_launch_error(self, device: Device) -> None:
         payload = json.dumps({"source": "__kernel void f() { x; }", "options": []}).encode()

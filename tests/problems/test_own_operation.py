@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,17 @@ def test_mistakes_in_its_tuning_file_are_answered_as_ours(tmp_path):
         assert words in done.stderr.replace("\n", " "), done.stderr
 
 
+@pytest.mark.opencl
+def test_it_keeps_what_operations_and_families_promise(tmp_path):
+    """By the file that docs/testing.md shows, in a process that has the distribution on its path."""
+    opencl_device()  # skips where there is none
+    shutil.copy(FOLDER / "conformance.py", tmp_path / "test_copy.py")
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "test_copy.py"]
+    done = subprocess.run(run, capture_output=True, text=True, env=with_copy(), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert re.fullmatch(r"\d\d passed in .*", done.stdout.splitlines()[-1]), done.stdout
+
+
 # --- from a tuning file to a choice ---------------------------------------------------------------------------------
 
 
@@ -167,7 +179,12 @@ def test_without_the_distribution_it_is_said_what_is_missing(tuned):
 
 
 def test_nothing_outside_its_folder_names_it():
-    known = ["tests/problems/strided_copy/", "tests/problems/test_own_operation.py", "docs/add-an-operation.md"]
+    known = [
+        "tests/problems/strided_copy/",
+        "tests/problems/test_own_operation.py",
+        "docs/add-an-operation.md",
+        "docs/testing.md",
+    ]
     names = ["CopyOperation", "CopyKernel", "CopyRows", "copy_problem", "copy_kernel", "Copy_S"]
     patterns = [part for name in names for part in ("-e", name)]
     found = subprocess.run(["git", "grep", "-lw", *patterns], cwd=ROOT, capture_output=True, text=True)

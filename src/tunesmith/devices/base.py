@@ -137,4 +137,4 @@ class Device(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything."""
+        """Free everything. Closing a device again does nothing."""

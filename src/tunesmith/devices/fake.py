@@ -9,6 +9,7 @@ logarithm of the time) and `Drift` (relative increase of the time with every exe
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tunesmith.records import Binary, Launch, OperandArgument, Plan, ScalarArgument, Target, Write, Zero
+from tunesmith.records import Binary, Launch, OperandArgument, Plan, ScalarArgument, Target, UserError, Write, Zero
 
 from .api import Api, Found
 from .base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
@@ -57,6 +58,8 @@ class Fake(Api):
         return tuple(Found(target.name, target) for target in (fake_target("GPU"), fake_target("CPU")))
 
     def open(self, target: Target) -> Device:
+        if target.name not in (known := [found.name for found in self.find()]):
+            raise UserError("device", f"there is no {target.name}", f"give one of {', '.join(known)}")
         return FakeDevice(target)
 
 
@@ -74,7 +77,7 @@ class FakeMemory:
 
 
 class FakeDevice(Device):
-    """Executes plans when `synchronize` is called. `time` only asks the model, so that tests are fast."""
+    """Executes plans when `synchronize` or `copy` is called. `time` only asks the model, so that tests are fast."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -107,6 +110,7 @@ class FakeDevice(Device):
         return np.array(buffer.bytes[offset : offset + size])
 
     def copy(self, source: Buffer, target: Buffer, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
+        self.synchronize()
         target.bytes[target_offset : target_offset + size] = source.bytes[source_offset : source_offset + size]
 
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
@@ -161,6 +165,9 @@ class FakePrepared(Prepared):
         workspace: Buffer | None,
     ) -> None:
         self._device, self._plan, self._operands, self._workspace = device, plan, operands, workspace
+        for launch in (step for step in plan.steps if isinstance(step, Launch)):
+            if (items := math.prod(launch.work_group)) > (most := device.target.max_work_group_size):
+                raise LaunchError("invalid work-group size", f"{items} work-items, the device allows {most}")
         self.module: str = programs[0].module
         self.constants: dict[str, Any] = json.loads(programs[0].payload)
         self.fault: str = self.constants.get("Fault", "")

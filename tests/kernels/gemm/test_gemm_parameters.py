@@ -99,8 +99,6 @@ def test_every_parameter_is_tried_above_and_documented(family):
     for parameter in family.space(NT):
         assert len(parameter.doc) > 20
         assert parameter.default in parameter.values
-        for value in parameter.values:
-            parameter.check(value, "here")
 
 
 def test_depth_follows_from_loop_unroll_and_the_other_way_round():

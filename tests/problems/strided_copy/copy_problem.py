@@ -7,7 +7,10 @@ import numpy as np
 from tunesmith.problems import Expected, Key, Operation, checked, strided
 from tunesmith.records import Configuration, Operand, ProblemType
 
-FIELDS = (Key("OperationType", "one of", "What is computed.", "Copy", ("Copy",)),)
+FIELDS = (
+    Key("OperationType", "one of", "What is computed.", "Copy", ("Copy",)),
+    Key("DataType", "one of", "What is copied.", "s", ("s",)),
+)
 
 
 class CopyOperation(Operation):

@@ -109,6 +109,8 @@ class CudaDevice(Device):
     """One GPU: its primary context and one stream of our own. The context becomes current in the thread that opens
     the device."""
 
+    _closed = False
+
     def __init__(self, target: Target, ordinal: int) -> None:
         self.target = target
         call("cuInit", 0)
@@ -257,8 +259,9 @@ class CudaDevice(Device):
 
     def close(self) -> None:
         """Free everything. After a sticky error the driver refuses, and the end of the process frees everything."""
-        if CUDA.lost:
+        if CUDA.lost or self._closed:
             return
+        self._closed = True  # the context is counted: giving it back twice would take it from another device here
         with contextlib.suppress(LaunchError):
             with self.on(None):  # another thread may have opened the device
                 self.release(*tuple(self._memory))
