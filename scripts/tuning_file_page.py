@@ -1,4 +1,4 @@
-"""The reference page of tuning files, made from the tables that they are read by."""
+"""The reference page of tuning files, made from the tables with which tunesmith reads them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tunesmith.spaces import Space
 
 PHASES = {
     INITIAL: "One value for a parameter, which holds until a step decides the parameter. A parameter with a single "
-    "value in any later phase has that value throughout. A parameter that is named nowhere has its default.",
+    "value in a later phase has this value from the beginning; a parameter that no phase names has its default.",
     Phase.COMMON: "Each dict is a step with one winner, which holds for everything after it.",
-    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, which is then tuned by "
-    "itself. `Groups` lists further factors, each a list of dicts that set several parameters together.",
+    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, which is tuned separately. "
+    "`Groups` lists further factors, each a list of dicts that set several parameters together.",
     Phase.BENCHMARK_FORK: "Each dict is a step with one winner for each lineage.",
-    Phase.JOIN: "A list of forked parameters and derived values. For each combination of their values the best lineage "
-    "is kept. `[]` keeps one lineage; an absent or empty phase (`JoinParameters:`) keeps all.",
+    Phase.JOIN: "A list of forked parameters and derived values: the best lineage is kept for each combination of "
+    "their values. `[]` keeps one lineage; absent or empty (`JoinParameters:`) keeps all.",
     Phase.BENCHMARK_JOIN: "Each dict is a step with one winner for each lineage that is left.",
     Phase.FINAL: "`ProblemSizes`, and parameters if any. Every lineage that is left is measured on every size, in all "
-    "combinations of the parameters. Each size has a winner of its own.",
+    "combinations of the parameters; each size has a winner of its own.",
 }
 
 SIZE_FORMS = {
@@ -33,13 +33,13 @@ SIZE_FORMS = {
     "`[first, last]`": "first, 2 first, 3 first ... up to last: the step is the first number, as in Tensile's code; "
     "its wiki says 16 (write `[first, 16, last]` for that)",
     "`[first, step, last]`": "from first, step apart, up to last",
-    "`[first, step, growth, last]`": "from first, the gaps being step, step + growth, step + 2 growth ..., up to last",
-    "`i`": "the size of index number i, an earlier one, counted from 0",
+    "`[first, step, growth, last]`": "from first up to last, with gaps of step, step + growth, step + 2 growth ...",
+    "`i`": "the size of an earlier index, number i from 0",
 }
 
 
 def reference(space: Space | None = None) -> str:
-    """The page in Markdown; with a space, also the parameters that its kernels have."""
+    """The page in Markdown; with a space, also a section on the space's parameters."""
     sections = [_OPENING, *_problem_type(), *_phases(), *_problem_sizes(), *_settings(), *_tensile()]
     if space is not None:
         sections += ["## Parameters", _parameters(space)]
@@ -48,8 +48,8 @@ def reference(space: Space | None = None) -> str:
 
 _OPENING = """# Tuning files
 
-A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables by which tunesmith reads
-files.
+A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables with which tunesmith
+reads tuning files.
 
 ```yaml
 GlobalParameters:           # how everything is measured; may be left out
@@ -60,8 +60,8 @@ BenchmarkProblems:
 LibraryLogic:               # how the result is labelled; may be left out
 ```
 
-An unknown key is an error, and all errors of a file are reported at once. When the file is read, messages
-name each assumption, each ignored key, and each parameter that no chosen kernel family has."""
+An unknown key is an error, and all errors of a file are reported together. When the file is read, a message says what
+is assumed or ignored, once for each key. This includes a parameter that none of the file's kernel families has."""
 
 
 _OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
@@ -77,7 +77,7 @@ def _problem_type() -> list[str]:
 def _phases() -> list[str]:
     rules = """A phase is a list of dicts, `parameter: [values]`. Several parameters in one dict are one step over all
 their combinations, the first varying fastest, with one winner. Outside of InitialSolutionParameters a parameter is
-named once. A parameter with a single value is no step in any phase."""
+named once. A parameter with a single value makes no step in any phase."""
     phases = _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items()))
     return ["## Phases", phases, rules, "### Everything at once", _AT_ONCE]
 
@@ -105,7 +105,7 @@ def _problem_sizes() -> list[str]:
 - `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
 - `File: problems.csv`, a list of problems ([below](#lists-of-problems)).
 
-A size that is listed more than once is measured once. Sizes hold from their position on and into the next phases. The
+A size that is listed more than once is measured once. Sizes apply from their position on, also in the next phases; the
 final phase has its own sizes. Without sizes, the first index has {common} in the steps and {final} in the final phase,
 the other indices are equal to it, and the batch is 1.
 
@@ -115,14 +115,14 @@ An entry of a `Range` is"""
     return ["## Problem sizes", rules, forms, "### Lists of problems", _LIST, listed, _LIST_RULES]
 
 
-_LIST = """A `File` is CSV. Its path is relative to the tuning file, and its header names the columns. A list of GEMMs
-has the columns m, n and k, and any of the other columns below. A list for another operation has a column for each size,
-by the name of its index, and the columns family and weight as below:"""
+_LIST = """A `File` is CSV, its path relative to the tuning file. Its header names the columns. A list of GEMMs has m, n
+and k, and any of the others below; a list for another operation has one for each size, by the name of its index, and
+family and weight as below:"""
 
-_LIST_RULES = """A row of a list of GEMMs is C[m, n] = op(A) op(B) of **row-major** matrices, as in
-`torch.mm(a, b)` with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A
-problem type is column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory. So A and B change
-roles, and m and n are exchanged:
+_LIST_RULES = """A row of a list of GEMMs is C[m, n] = op(A) op(B) of **row-major** matrices, as in `torch.mm(a, b)`
+with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A problem type is
+column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory, so A and B change places, and so
+do m and n:
 
 | row of the list | problem |
 | --- | --- |
@@ -131,17 +131,17 @@ roles, and m and n are exchanged:
 | `trans_a` is T | `TransposeB: True` |
 | batch is above 1 | `Batched: True` |
 
-Rows whose transposes or batch are not the problem type's are left out, and a message says so. So one list serves
+Rows with other transposes or another batch than the problem type are left out, with a message, so one list serves
 several problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
 
-A row's weight says how much the row counts if a step or a join decides over several sizes. `StepObjective` takes a
-weighted mean for geomean and a weighted sum for total_time; max and worst look at single sizes and use no weight. Rows
-of the same size count together. A size that no list names counts 1. In the final phase every size has a winner of its
-own, and all winners are kept."""
+A row's weight says how much the row counts when a step or a join decides over several sizes (`StepObjective`: a
+weighted mean for geomean, a weighted sum for total_time; max and worst look at single sizes and ignore weights). Rows
+of the same size count together. A size that no list names has weight 1. In the final phase every size has its own
+winner, and all winners are kept."""
 
 
 def _settings() -> list[str]:
-    absent = "A key without a default here has the default of the bench's policy."
+    absent = "A parameter without a default here has that of the bench's policy."
     return ["## GlobalParameters", _keys(GLOBAL_KEYS.values()), absent, "## LibraryLogic", _keys(LOGIC_KEYS.values())]
 
 

@@ -1,4 +1,4 @@
-"""Files that hold what they should not, and paths that are no files: an error with its place, at once."""
+"""Files with bad content, and paths that are no files: each gives an error with its location, quickly."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from tunesmith.store import FILE_NAME, FULL, Store
 from tuning_space import read as read_tuning
 
 SECONDS = 20
-"""More than any of these takes on a busy machine."""
+"""Seconds; more than any of these tests takes on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    """What waits for ever fails."""
+    """A command that waits for ever fails the test."""
 
     def late(_number: int, _frame: object) -> None:
         pytest.fail(f"took more than {SECONDS} s")
@@ -100,7 +100,7 @@ def test_a_type_of_ours_is_read_again(tmp_path: Path, kind) -> None:  # type: ig
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "{a: " * 200_000, "- " * 200_000])
 def test_a_logic_that_is_nested_without_an_end_does_not_end_the_process(tmp_path: Path, text: str) -> None:
-    """PyYAML's C code recurses; it is asked in a child, since nothing catches that."""
+    """PyYAML's C code recurses. It runs in a child process, since a stack overflow cannot be caught."""
     path = tmp_path / "logic.yaml"
     path.write_text(f"tunesmith-logic: 2\nexact: {text}")
     child = os.fork()
@@ -156,7 +156,7 @@ def test_a_cost_that_no_clock_shows_is_a_damaged_row(tmp_path: Path, column: str
 @pytest.mark.parametrize("column", ["reason", "detail", "started", "raced", "facts", "samples", "outcome", "seconds"])
 @pytest.mark.parametrize("value", [b"\xff\x00", "no", 10**12, -1.5])
 def test_a_column_of_another_type_is_a_damaged_row_or_a_value(tmp_path: Path, column: str, value: object) -> None:
-    """A number in the place of the samples once made as many zeros."""
+    """A number instead of samples once made as many zeros."""
     change(random_store(tmp_path), f"UPDATE measurements SET {column} = ?", value)
     with Store.open(tmp_path / FILE_NAME) as store, suppress(UserError):
         rounds = store.rounds(["k256"])
@@ -191,7 +191,9 @@ def test_a_run_that_cannot_be_read_is_a_damaged_row(tmp_path: Path, payload: str
 # --- benchmarks of generators -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", [one for one in RandomObjective if one is not RandomObjective.WEIGHTED])
+@pytest.mark.parametrize(
+    "objective", [objective for objective in RandomObjective if objective is not RandomObjective.WEIGHTED]
+)
 @pytest.mark.parametrize("speed", [0, 1e-320, 1e-9, -1, 1e300, 1.7e308, "fast", None, True, [1]])
 def test_a_speed_that_nothing_has_is_put_aside_by_every_objective(
     tmp_path: Path, speed: object, objective: RandomObjective

@@ -153,10 +153,10 @@ def test_a_tuning_file_gives_each_problem_once_also_of_an_operation_without_kern
 )
 def test_mistakes_in_a_tuning_file_are_told(tmp_path: Path, change: tuple[str, str], line: int, what: str) -> None:
     assert change[0] in TUNING
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         of(tmp_path, TUNING.replace(*change), "tuning.yaml")
-    assert any(what in str(error) for error in told.value.errors), told.value
-    assert any(error.location.endswith(f"tuning.yaml:{line}") for error in told.value.errors), told.value
+    assert any(what in str(error) for error in caught.value.errors), caught.value
+    assert any(error.location.endswith(f"tuning.yaml:{line}") for error in caught.value.errors), caught.value
 
 
 def test_a_tuning_file_of_another_operation_is_refused(tmp_path: Path) -> None:
@@ -175,9 +175,9 @@ def test_a_tuning_file_of_another_operation_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_in_options_are_told(tmp_path: Path, options: dict[str, object], what: str) -> None:
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         of(tmp_path, **{"text": SEED, **options})  # type: ignore[arg-type]
-    assert what in str(told.value)
+    assert what in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,9 @@ def test_a_run_with_something_to_look_at_exits_with_1_and_so_does_show(tmp_path:
     assert shown.exit_code == 1
     assert re.search(r"^crash +SIGSEGV +2 +while verifying", shown.stdout, re.MULTILINE)
     failures = invoke_json("show", tmp_path / "run", code=1)["failures"]
-    assert [(one["outcome"], one["reason"], one["count"]) for one in failures] == [("crash", "SIGSEGV", 2)]
+    assert [(failure["outcome"], failure["reason"], failure["count"]) for failure in failures] == [
+        ("crash", "SIGSEGV", 2)
+    ]
 
 
 def test_a_spent_budget_exits_with_1_and_the_same_command_goes_on(tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_select_answers_for_a_device_that_is_not_here_and_says_so(run: Path, tmp
 def test_a_tiny_problem_is_not_expected_to_take_less_than_any_that_was_measured(run: Path) -> None:
     near = invoke_json("select", run, "--size", 1, 1, 1, 1)
     assert near["rule"] == "nearest"
-    times = [row["seconds"] for one in invoke_json("show", run)["logic"] for row in one["winners"]]
+    times = [row["seconds"] for logic in invoke_json("show", run)["logic"] for row in logic["winners"]]
     assert near["expected_seconds"] == min(times)
 
 
@@ -247,13 +249,13 @@ def test_a_mistake_is_one_line_with_its_place_and_remedy_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     fake_file(tmp_path)
     fake_file(tmp_path, FAKE.replace("VectorWidth: [1, 4]", "VectorWidth: [1, 3]"), "wrong.yaml")
-    arguments, said = MISTAKES[mistake]
+    arguments, message = MISTAKES[mistake]
     monkeypatch.setattr("sys.argv", ["tunesmith", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main.main()
     out, err = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
-    assert re.fullmatch(rf"tunesmith: [^\n]*{said}[^\n]*\n", err), err
+    assert re.fullmatch(rf"tunesmith: [^\n]*{message}[^\n]*\n", err), err
 
 
 @pytest.mark.parametrize("arguments", [["tune"], ["tune", "x", "-o", "y", "--budget", "0"], ["plan", "x", "--no-such"]])

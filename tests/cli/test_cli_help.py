@@ -32,9 +32,9 @@ def first_words(words: tuple[str, ...]) -> str:
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_a_page_describes_each_command_as_its_own_page_does(words: tuple[str, ...]) -> None:
-    said = first_words(words)
-    assert said in page(*words[:-1])
-    assert said in page(*words)
+    summary = first_words(words)
+    assert summary in page(*words[:-1])
+    assert summary in page(*words)
 
 
 def test_the_first_page_imports_no_command() -> None:

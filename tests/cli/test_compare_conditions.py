@@ -1,4 +1,4 @@
-"""What `compare` says of both sides: NumPy's BLAS, and what makes a ratio worth less."""
+"""`compare` reports NumPy's BLAS, and reasons to trust a ratio less."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def row(ratio: float, low: float, high: float) -> Comparison:
 
 
 def test_a_kernel_that_a_variable_chose_is_said_with_both_names():
-    (said,) = settings_of(OPENBLAS, {"OPENBLAS_CORETYPE": "Haswell"}, 2)
-    assert "OPENBLAS_CORETYPE=Haswell is set" in said
-    assert "unset it" in said
+    (sentence,) = settings_of(OPENBLAS, {"OPENBLAS_CORETYPE": "Haswell"}, 2)
+    assert "OPENBLAS_CORETYPE=Haswell is set" in sentence
+    assert "unset it" in sentence
     assert not list(settings_of(OPENBLAS, {"OPENBLAS_CORETYPE": ""}, 2))
     assert not list(settings_of(OPENBLAS, {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, 2)), "another library's variable"
     mkl = LoadedBlas("MKL", "2025.0", "", 2, "NumPy 2.4")
@@ -46,12 +46,12 @@ def test_a_kernel_that_a_variable_chose_is_said_with_both_names():
 
 
 @pytest.mark.parametrize(
-    ("threads", "said"), [(1, "has 1 thread on 8"), (4, "has 4 threads on 8"), (8, ""), (None, "")]
+    ("threads", "message"), [(1, "has 1 thread on 8"), (4, "has 4 threads on 8"), (8, ""), (None, "")]
 )
-def test_fewer_threads_than_processors_are_said(threads, said):
+def test_fewer_threads_than_processors_are_said(threads, message):
     blas = LoadedBlas("OpenBLAS", "0.3.31", "SkylakeX", threads, "NumPy 2.4")
-    assert said in " ".join(settings_of(blas, {}, 8))
-    assert bool(list(settings_of(blas, {}, 8))) == bool(said)
+    assert message in " ".join(settings_of(blas, {}, 8))
+    assert bool(list(settings_of(blas, {}, 8))) == bool(message)
 
 
 SHOWN = """
@@ -78,7 +78,7 @@ def test_the_blas_of_numpy_is_named_whatever_else_is_loaded(first):
 
 
 class Machine:
-    """Two processors of ours and one more; ticks of 10 ms are added as a test says."""
+    """The counters of our two processors and of a third; a test adds ticks of 10 ms."""
 
     def __init__(self, folder: Path) -> None:
         self.now, self.own, self.ticks = 100.0, 7.0, {0: 500, 1: 400, 2: 300}
@@ -106,14 +106,14 @@ def test_what_others_do_on_our_processors_is_what_is_busy_without_us(tmp_path):
     assert load.others() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("others", "said"), [(0.0, False), (0.15, False), (0.5, True), (1.9, True)])
-def test_a_busy_machine_is_said(tmp_path, others, said):
+@pytest.mark.parametrize(("others", "is_reported"), [(0.0, False), (0.15, False), (0.5, True), (1.9, True)])
+def test_a_busy_machine_is_said(tmp_path, others, is_reported):
     machine = Machine(tmp_path)
     load = machine.load()
     machine.runs(10.0, ours=1.0, busy=(1.0 + 5 * others, 5 * others, 0.0))
     found = list(conditions_of([row(1.0, 0.95, 1.05)], load))
-    assert [one for one in found if "busy with other work" in one] == found
-    assert bool(found) == said
+    assert [sentence for sentence in found if "busy with other work" in sentence] == found
+    assert bool(found) == is_reported
 
 
 def test_where_the_system_does_not_tell_nothing_is_said(tmp_path):
@@ -124,16 +124,16 @@ def test_where_the_system_does_not_tell_nothing_is_said(tmp_path):
 
 def test_a_ratio_that_may_be_anything_is_said_and_marked(tmp_path):
     rows = (row(6.68, 2.89, 15.43), row(0.5, 0.45, 0.56))
-    said = list(conditions_of(rows, HostLoad(tmp_path / "none", frozenset({0}))))
-    assert len(said) == 1
-    assert "64x64x64: the ratio may be anything from 2.89 to 15.43" in said[0]
+    sentences = list(conditions_of(rows, HostLoad(tmp_path / "none", frozenset({0}))))
+    assert len(sentences) == 1
+    assert "64x64x64: the ratio may be anything from 2.89 to 15.43" in sentences[0]
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(tables.comparison(Compared(rows, OPENBLAS, tuple(said)), tmp_path))
+    console.print(tables.comparison(Compared(rows, OPENBLAS, tuple(sentences)), tmp_path))
     shown = console.export_text()
     assert "? 6.68" in shown
     assert "? 0.50" not in shown
     assert "NumPy's BLAS: OpenBLAS 0.3.31 Haswell, 2 threads, of NumPy 2.4" in shown
-    assert f"look at: {said[0]}" in shown
+    assert f"look at: {sentences[0]}" in shown
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
@@ -149,5 +149,5 @@ def test_the_command_says_which_blas_and_which_variable_chose_its_kernel(tmp_pat
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["peer"]["name"], found["peer"]["kernel"]) == ("OpenBLAS", "Nehalem")
-    assert any("OPENBLAS_CORETYPE=Nehalem" in one for one in found["look_at"])
+    assert any("OPENBLAS_CORETYPE=Nehalem" in sentence for sentence in found["look_at"])
     assert documents.comparison(Compared((), OPENBLAS, ()))["peer"]["kernel"] == "Haswell"

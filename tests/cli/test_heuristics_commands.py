@@ -229,7 +229,7 @@ def test_the_studys_figures_come_out_again_and_do_not_hold() -> None:
 
 @needs_winners
 def test_fit_by_percentiles_has_the_lines_of_the_audit(tmp_path: Path) -> None:
-    """Intensity and work are both by the study's sizes, which differ from those of the implicit products."""
+    """Intensity and work follow from the study's sizes, which differ from those of the implicit products."""
     source = SourceTask((CONVOLUTIONS,), keep_of(["rank=2"]))
     made = fit_heuristic(FitTask(source, tmp_path / "study.yaml", FitMethod.PERCENTILE_R2)).fit
     (family,) = audit_heuristics(source).families

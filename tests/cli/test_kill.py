@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tunesmith.bench.faults import PASSAGES, POINTS, VARIABLE
+from tunesmith.bench.injected_faults import PASSAGES, POINTS, VARIABLE
 from tuning_runs import (
     Key,
     Row,
@@ -47,7 +47,7 @@ ROLES = {
     "writing": "parent",
     "closing": "parent",
 }
-"""Who passes a point. There the process itself is killed, or its parent at that very moment."""
+"""The process that passes each point. The process itself is killed there, or its parent at that moment."""
 
 GPU, CPU = "fake:GPU:8", "fake:CPU:8"
 
@@ -64,7 +64,7 @@ class Kill:
 
     @staticmethod
     def draw(number: int) -> Kill:
-        """Each point in turn, first its own process, then that one's parent."""
+        """A kill at each point in turn: first of the process that passes it, then of the process's parent."""
         drawn = random.Random(f"{SEED} {number}")
         point = POINTS[number % len(POINTS)]
         victim = "parent" if number // len(POINTS) % 2 else ROLES[point]
@@ -85,7 +85,7 @@ def kills(variable: str, default: int) -> list[Kill]:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a run that nobody kills leaves, and how often its processes pass each point."""
+    """The results of a run that is not killed, and how often its processes pass each point."""
 
     file: Path
     folder: Path
@@ -95,10 +95,12 @@ class Undisturbed:
 
     @staticmethod
     def run(file: Path, device: str, folder: Path) -> Undisturbed:
-        told = folder / "passages"
-        document_of(tunesmith(*tune(file, folder, device), "--json", env=environment(**{PASSAGES: told})), device)
+        passage_file = folder / "passages"
+        document_of(
+            tunesmith(*tune(file, folder, device), "--json", env=environment(**{PASSAGES: passage_file})), device
+        )
         passages: Counter[str] = Counter()
-        for line in told.read_text().splitlines():
+        for line in passage_file.read_text().splitlines():
             point, role, _, count = line.split()
             assert role == ROLES[point]
             passages[point] = max(passages[point], int(count))
@@ -106,7 +108,7 @@ class Undisturbed:
 
 
 def document_of(done: subprocess.CompletedProcess[str], device: str) -> dict[str, Any]:
-    """What a run that came to its end printed; only a real device's speed may have drifted."""
+    """The document that a finished run printed; the anchor may have drifted on a real device only."""
     return document(done) if device.startswith("fake:") else steady_or_drifted(done)
 
 
@@ -122,12 +124,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturb
 
 
 def measured(found: dict[Key, Row]) -> dict[Key, Any]:
-    """Outcome and time of everything but the anchor, which is visited once more by a run that goes on."""
+    """Outcome and time of every cell but the anchor, which a resumed run visits once more."""
     return {key: (row["outcome"], row["seconds"]) for key, row in found.items() if not key[1].startswith("anchor")}
 
 
 def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) -> bool:
-    """Run into the kill, if it comes. A run whose parent lives goes on to its end and measures nothing twice."""
+    """Run until the kill, if it happens. A run whose parent lives goes on to its end and measures nothing twice."""
     token.touch()
     env = environment(**{VARIABLE: kill.fault(passage, token)})
     done = tunesmith(*tune(file, folder, kill.device), "--json", env=env)
@@ -140,12 +142,12 @@ def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) ->
 
 
 def go_on(file: Path, folder: Path, device: str) -> None:
-    """The same command again: everything is there as it was, and what it says it measured is what was added."""
+    """Run the same command again: all rows are unchanged, and it reports as many measurements as rows were added."""
     before = rows(folder)
-    said = document_of(tunesmith(*tune(file, folder, device), "--json"), device)
+    outcome = document_of(tunesmith(*tune(file, folder, device), "--json"), device)
     after = rows(folder)
     assert {key: after.get(key) for key in before} == before, "nothing committed is lost or changed"
-    assert said["measured"] == len(after) - len(before), "nothing committed is measured again"
+    assert outcome["measured"] == len(after) - len(before), "nothing committed is measured again"
 
 
 @pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", len(POINTS)), ids=str)
@@ -163,7 +165,7 @@ def test_a_killed_run_goes_on_to_the_undisturbed_end(
 
 
 def test_every_point_is_reached_by_the_run_that_is_killed(undisturbed: dict[str, Undisturbed]) -> None:
-    """Else the kills would not be spread over them."""
+    """If it failed, the kills would not be spread over all points."""
     assert set(undisturbed[CPU].passages) == set(POINTS)
     assert set(undisturbed[GPU].passages) == set(POINTS) - {"probing"}
     assert {key[1].split("/")[0] for key in undisturbed[GPU].rows} == {"race", "full", "confirm", "anchor"}
@@ -222,9 +224,11 @@ def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(
 def test_two_runs_at_once_on_one_folder_do_no_harm(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> None:
     whole, folder = undisturbed[GPU], tmp_path / "run"
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen(command(*tune(whole.file, folder, GPU)), env=environment(), **pipes) for _ in range(2)]
-    said = [run.communicate() for run in both]
-    assert [run.returncode for run in both] == [0, 0], said
+    processes = [
+        subprocess.Popen(command(*tune(whole.file, folder, GPU)), env=environment(), **pipes) for _ in range(2)
+    ]
+    outputs = [run.communicate() for run in processes]
+    assert [run.returncode for run in processes] == [0, 0], outputs
     assert measured(rows(folder)) == measured(whole.rows)
     assert results(folder) == whole.results
 

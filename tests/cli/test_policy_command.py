@@ -27,8 +27,8 @@ def document(*arguments: str) -> dict[str, Any]:
 
 
 def test_every_stage_and_the_configuration_are_printed() -> None:
-    asked = ("--size", "4096,1024,4096", "--type", "b", "--architecture", "sm_90", "--policy", "published-intensity")
-    text = invoke(*asked).stdout
+    options = ("--size", "4096,1024,4096", "--type", "b", "--architecture", "sm_90", "--policy", "published-intensity")
+    text = invoke(*options).stdout
     # 2 M N K / (M N + N K + M K) of these sizes is 1365.3; a large product is five times the ridge of 206, or more.
     assert re.search(r"^bucket +1365.3 FLOP/element, the ridge is 206 FLOP/byte: large *$", text, re.MULTILINE)
     for step in ("seed", "workgroup-cap", "distribution", "tile", "mapping"):
@@ -59,7 +59,7 @@ def test_a_refusal_is_printed_with_its_reason_and_exits_with_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--size", "1,2"), r"--size: 2 numbers for Cij_Aik_Bjk_SB; write M, N, K"),
         (("--size", "0,2,3"), r"--size: 0,2,3 has a size below 1"),
@@ -72,10 +72,10 @@ def test_a_refusal_is_printed_with_its_reason_and_exits_with_1() -> None:
         (("--size", "1,2,3", "--device", "CPU"), r"--architecture: --device CPU is named too; give one of the two"),
     ],
 )
-def test_mistakes_say_what_would_be_right(arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes_say_what_would_be_right(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(UserError) as raised:
         invoke(*arguments, "--architecture", "sm_90")
-    assert re.match(told, str(raised.value)), raised.value
+    assert re.match(message, str(raised.value)), raised.value
 
 
 def test_an_unknown_architecture_names_the_known_ones() -> None:

@@ -1,4 +1,4 @@
-"""Control characters of other people's names: no output obeys them, whatever it is written to."""
+"""Control characters in names from outside are escaped in every output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVIL = "\x1b]0;owned\x07\x1b[31m\r\x9b2J\u202egnp\x00"
 FORGED = f"{EVIL}\nlook at: nothing"
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""All but the end of a line."""
+"""All control characters but the end of a line."""
 
 
 @pytest.mark.parametrize("code", [*range(32), *range(127, 160), 0x2028, 0x202E, 0x2066, 0xD800, 0xDC80, 0xFFFE, 0xFFFF])
@@ -104,10 +104,10 @@ def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(t
     (tmp_path / "config_defaults.json").write_text(json.dumps({name: {"block_size": 256, "grid_size": 512}}))
     out = tmp_path / "out"
     options = ("--default-config", tmp_path, "--out-dir", out, "--plot-out", out / "p.svg")
-    said = invoke("random", "select", evil, *options)
-    assert "x\\x1b[31m\\x07w" in said
-    assert not OBEYED.search(said)
-    assert len([line for line in said.splitlines() if line.startswith("#error")]) == 0
+    output = invoke("random", "select", evil, *options)
+    assert "x\\x1b[31m\\x07w" in output
+    assert not OBEYED.search(output)
+    assert len([line for line in output.splitlines() if line.startswith("#error")]) == 0
     assert len(list(out.glob("*.svg"))) == 2
     for drawing in out.glob("*.svg"):
         ElementTree.parse(drawing)
@@ -122,8 +122,8 @@ def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(t
 def test_a_file_s_name_does_not_reach_the_lines_of_a_list_of_candidates(name: str, tmp_path: Path) -> None:
     path, made = tmp_path / name, tmp_path / "c.def"
     path.write_text(json.dumps({"local": [{**LOCAL, "vectorization_size": [1]}], f"lokal{EVIL}": []}))
-    said = invoke("portblas", "generate", path, made)
-    assert not OBEYED.search(said)
+    output = invoke("portblas", "generate", path, made)
+    assert not OBEYED.search(output)
     first, second, *rest = made.read_text().splitlines()
     assert first.startswith("// ****")
     assert second.startswith("// Config from: ")

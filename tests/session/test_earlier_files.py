@@ -1,4 +1,5 @@
-"""A run adds to what an earlier one left in the folder; whatever it cannot add to is kept, and the run says so."""
+"""A run adds to the files of an earlier run in the folder. Files that it cannot add to are kept, and the run says
+so."""
 
 from __future__ import annotations
 
@@ -53,10 +54,10 @@ def quick() -> Iterator[None]:
         yield
 
 
-def tuned(folder: Path, text: str = SIZES, said: list[str] | None = None, **options: Any) -> Any:
+def tuned(folder: Path, text: str = SIZES, sentences: list[str] | None = None, **options: Any) -> Any:
     def observe(event: events.Event) -> None:
-        if said is not None and isinstance(event, events.Said):
-            said.append(event.text)
+        if sentences is not None and isinstance(event, events.Said):
+            sentences.append(event.text)
 
     return tune(fake_file(folder, text), folder, device="fake:GPU:8", observe=observe, **options)
 
@@ -72,23 +73,23 @@ def sizes(path: Path) -> set[tuple[int, ...]]:
 def test_sizes_of_two_files_add_up_and_the_run_says_so(tmp_path: Path) -> None:
     tuned(tmp_path)
     first = Logic.load(tmp_path / LOGIC).document
-    said: list[str] = []
-    done = tuned(tmp_path, OTHERS, said)
-    both = Logic.load(tmp_path / LOGIC).document
+    sentences: list[str] = []
+    done = tuned(tmp_path, OTHERS, sentences)
+    merged = Logic.load(tmp_path / LOGIC).document
     assert sizes(tmp_path / LOGIC) == {(32, 32, 32), (256, 96, 64), (48, 32, 16), (96, 256, 64)}
     # How many samples a time has may differ: in the first run it was a finalist's, now it is the one of the store.
     before = {row.sizes: (first.solutions[row.solution].solution, row.estimate.seconds) for row in first.rows}
-    after = {row.sizes: (both.solutions[row.solution].solution, row.estimate.seconds) for row in both.rows}
+    after = {row.sizes: (merged.solutions[row.solution].solution, row.estimate.seconds) for row in merged.rows}
     assert {where: after[where] for where in before} == before
-    assert f"{LOGIC}: 2 sizes of earlier runs stay" in said
+    assert f"{LOGIC}: 2 sizes of earlier runs stay" in sentences
     assert done.look_at == []
-    said.clear()
-    tuned(tmp_path, OTHERS, said)
-    assert f"{LOGIC}: 2 sizes of earlier runs stay" in said
+    sentences.clear()
+    tuned(tmp_path, OTHERS, sentences)
+    assert f"{LOGIC}: 2 sizes of earlier runs stay" in sentences
 
 
 def test_fewer_sizes_leave_the_others_where_the_store_is_gone(tmp_path: Path) -> None:
-    """The logic itself has their times; `--max-size` is how a user comes to fewer sizes."""
+    """The logic itself has the times of the other sizes. A user gets fewer sizes with `--max-size`."""
     tuned(tmp_path)
     first = {row.sizes: row.estimate for row in Logic.load(tmp_path / LOGIC).document.rows}
     for file in tmp_path.glob("measurements.sqlite*"):
@@ -107,9 +108,9 @@ def test_a_size_that_gets_another_solution_is_named(tmp_path: Path) -> None:
     swapped = text.replace(first, other).replace("WorkGroup: [8, 16, 1]", other.replace("4, 4", "4, 8"))
     assert swapped != text
     (tmp_path / LOGIC).write_text(swapped)
-    said: list[str] = []
-    tuned(tmp_path, said=said)
-    (note,) = [sentence for sentence in said if sentence.startswith(LOGIC)]
+    sentences: list[str] = []
+    tuned(tmp_path, sentences=sentences)
+    (note,) = [sentence for sentence in sentences if sentence.startswith(LOGIC)]
     assert "2 have another solution now (" in note
     assert "x".join(map(str, row.sizes)) in note
 
@@ -117,13 +118,13 @@ def test_a_size_that_gets_another_solution_is_named(tmp_path: Path) -> None:
 def test_a_table_of_other_sizes_is_kept_under_another_name(tmp_path: Path) -> None:
     tuned(tmp_path)
     first = (tmp_path / FINAL).read_bytes()
-    said: list[str] = []
+    sentences: list[str] = []
     for _ in range(2):
-        tuned(tmp_path, OTHERS, said)
+        tuned(tmp_path, OTHERS, sentences)
         assert [tuple(row.values()) for row in read_csv(tmp_path / FINAL).sizes] == [(48, 32, 16), (96, 256, 64)]
         kept = tmp_path / f"{FINAL}.earlier-1"
         assert kept.read_bytes() == first
-    assert [sentence for sentence in said if "has 2 other sizes" in sentence] == [
+    assert [sentence for sentence in sentences if "has 2 other sizes" in sentence] == [
         f"{tmp_path / FINAL} has 2 other sizes, which this run does not have; it is kept as 02_Final.csv.earlier-1 and"
         " 02_Final.details.csv.earlier-1"
     ]
@@ -165,27 +166,27 @@ def test_a_logic_that_cannot_be_read_is_kept_and_sinks_nothing(command: Any, dam
 
 
 def test_another_logic_of_the_folder_that_cannot_be_read_sinks_nothing(tmp_path: Path) -> None:
-    """`portblas tune` reads all of them: for the current library, and for its header."""
+    """`portblas tune` reads all logic files, for the current library and for its header."""
     other = tmp_path / "logic" / "other.yaml"
     other.parent.mkdir()
     other.write_text("tunesmith-logic: 1\n")
     done = like_portblas(tmp_path, 256)
     assert len(done.logic_files) == 1
     assert other.read_text() == "tunesmith-logic: 1\n"
-    (said,) = [sentence for sentence in done.look_at if "other.yaml" in sentence]
-    assert "is format 1, this tunesmith reads 2" in said
+    (sentence,) = [sentence for sentence in done.look_at if "other.yaml" in sentence]
+    assert "is format 1, this tunesmith reads 2" in sentence
 
 
 def test_the_logic_of_another_device_is_kept(tmp_path: Path) -> None:
     tuned(tmp_path)
     text = (tmp_path / LOGIC).read_text()
     (tmp_path / LOGIC).write_text(text.replace("device: fake GPU", "device: another GPU"))
-    said: list[str] = []
-    assert tuned(tmp_path, OTHERS, said).look_at == []
+    sentences: list[str] = []
+    assert tuned(tmp_path, OTHERS, sentences).look_at == []
     kept = tmp_path / f"{LOGIC}.earlier-1"
     assert sizes(kept) == {(32, 32, 32), (256, 96, 64)}
     assert sizes(tmp_path / LOGIC) == {(48, 32, 16), (96, 256, 64)}
-    assert any("is for another GPU (fake); it is kept as" in sentence for sentence in said)
+    assert any("is for another GPU (fake); it is kept as" in sentence for sentence in sentences)
 
 
 def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
@@ -197,22 +198,22 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
 
 
 def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path: Path) -> None:
-    path, said = tmp_path / "table.csv", list[str]()
+    path, sentences = tmp_path / "table.csv", list[str]()
 
     def write(own: list[str], text: str) -> None:
-        write_table(own, lambda found: [str(int(word)) for word in found.split()], said.append, path, text)
+        write_table(own, lambda found: [str(int(word)) for word in found.split()], sentences.append, path, text)
 
     write(["1", "2"], "1")
     write(["1", "2"], "1 2")
-    assert said == []
+    assert sentences == []
     write(["2", "3"], "2 3")
     kept = tmp_path / "table.csv.earlier-1"
     assert (kept.read_text(), path.read_text()) == ("1 2", "2 3")
-    assert said == [f"{path} has 1, which this run does not have; it is kept as {kept.name}"]
+    assert sentences == [f"{path} has 1, which this run does not have; it is kept as {kept.name}"]
     path.write_text("damaged")
     write(["2", "3"], "2 3")
     assert (tmp_path / "table.csv.earlier-2").read_text() == "damaged"
-    assert "cannot be read (ValueError" in said[-1]
+    assert "cannot be read (ValueError" in sentences[-1]
 
 
 def test_rows_of_other_generators_and_products_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +252,7 @@ def test_what_was_measured_with_other_limits_of_the_device_stays(command: str, t
 
 
 def test_devices_are_compared_in_one_place() -> None:
-    """By the way to it, its name and its architecture, whatever its limits and its driver are."""
+    """API, name and architecture identify a device; its limits and its driver do not count."""
     device = fake_target("GPU")
     origin = Origin.of(device, "compiler", "0.1", "today")
     for same in (replace(device, max_allocation_bytes=1), replace(device, driver="2", selector="fake:GPU:9")):

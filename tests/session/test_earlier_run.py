@@ -25,7 +25,7 @@ ENDS: dict[str, int] = json.loads(STEP_ENDS.read_text())
 
 @pytest.fixture
 def copied(tmp_path):
-    """The folders as they were left, to be written to."""
+    """Writable copies of the folders."""
     for run in RUNS:
         restore(EARLIER / run, tmp_path / run)
     shutil.copy(EARLIER / "tuning.yaml", tmp_path)
@@ -33,12 +33,12 @@ def copied(tmp_path):
 
 
 def first_times(keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Keys and rounds of what was measured by itself."""
+    """Keys and rounds of the first times, without the anchor's and the finalists' rounds."""
     return {(key, round_) for key, round_ in keys if not round_.startswith(("anchor/", "confirm/"))}
 
 
 def changed(copied: Path, name: str) -> list[str]:
-    """What differs in the tables of a run from those that were left then."""
+    """The differences between the tables of a run and the tables that the earlier run left."""
     left = {path: text for path, text in unpacked(EARLIER / name / FILES).items() if is_table(path)}
     paths = [path for path in (copied / name / "tables").rglob("*.*") if is_table(str(path.relative_to(copied / name)))]
     made = {str(path.relative_to(copied / name)): path.read_bytes().decode() for path in paths}
@@ -47,12 +47,12 @@ def changed(copied: Path, name: str) -> list[str]:
 
 
 def is_table(path: str) -> bool:
-    """Of times; the details beside it say since then who won."""
+    """Whether a file is a table of times. The details are left out: they name winners only since that commit."""
     return path.startswith("tables/") and not path.endswith(".details.csv")
 
 
 def winners(folder: Path) -> dict[str, dict[tuple[int, ...], object]]:
-    """What each logic of a run chooses, by its file and size."""
+    """The choices of each logic of a run, by file and size."""
     logics = {path.name: Logic.load(path).document for path in (folder / "logic").glob("*.yaml")}
     assert logics
     return {
@@ -62,7 +62,7 @@ def winners(folder: Path) -> dict[str, dict[tuple[int, ...], object]]:
 
 
 def tuned(folder: Path) -> int:
-    """How many measurements the command made."""
+    """The number of measurements that the command made."""
     invoke(folder, "tune", folder / "tuning.yaml", "-o", folder / "tune", *DEVICE)
     return json.loads((folder / "tune.json").read_text())["document"]["measured"]
 
@@ -85,7 +85,7 @@ def test_the_same_command_takes_no_first_time_again_and_decides_as_it_did(copied
 
 @pytest.mark.parametrize("step", ENDS)
 def test_a_run_that_ended_with_a_step_goes_on_behind_it(copied, step):
-    """What the steps after it had committed is measured again, and no other first time; they decide as they did."""
+    """Only first times of later steps are measured again, and those steps decide as before."""
     folder = copied / "tune"
     before, decided = rows(folder), winners(folder)
     _end_with(folder / "measurements.sqlite", step)
@@ -110,7 +110,7 @@ def test_tuning_with_portblas_parameters_takes_no_first_time_again(copied, name,
 
 
 def _end_with(store: Path, step: str) -> None:
-    """Take away what was committed after a step, and the record of the run's end: it was killed there."""
+    """Remove all commits after a step, and the record of the run's end, as if the run was killed there."""
     with sqlite3.connect(store) as connection:
         connection.execute("DELETE FROM measurements WHERE id > ?", (ENDS[step],))
         connection.execute("DELETE FROM steps WHERE id > ?", (list(ENDS).index(step) + 1,))

@@ -1,4 +1,4 @@
-"""What a plan says of a run: its time, held against the run itself, and why nothing is legal."""
+"""The forecast of a run: its minutes compared with the run itself, and the reasons why nothing is legal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from golden_bench import nothing_measured
 from opencl_runner import opencl_device
 from tunesmith.bench import Policy
 from tunesmith.protocol import Phase, StepForecast
-from tunesmith.session.tuning_file.calibration import WARM_UP, RunCalibration, Sized
+from tunesmith.session.tuning_file.calibration import WARM_UP, RunCalibration, SizeCost
 from tunesmith.session.tuning_file.forecast import FINALISTS, _measuring
 from tuning_runs import FAKE, document, fake_file, tunesmith
 
@@ -61,7 +61,7 @@ def test_a_forecast_is_the_sum_of_what_its_cells_take(device: str, seconds: floa
 
 @pytest.mark.thorough
 def test_a_forecast_is_what_the_run_takes_on_the_fake_device(tmp_path: Path) -> None:
-    """With many cells, so that what is paid once does not hide what each of them costs."""
+    """There are many cells, so that the cost of each is not hidden by the costs that a run has once."""
     text = FAKE.replace("VectorWidth: [1, 4]", "VectorWidth: [1, 2, 4, 8]").replace(
         "- Exact: [32, 32, 32]", "- Range: [[32, 32, 192], [32, 32, 128], [64]]"
     )
@@ -79,7 +79,7 @@ def test_a_forecast_is_what_the_quickstart_takes(largest: str, tmp_path: Path) -
     assert took / FACTOR < expected < took * FACTOR, (expected, took)
 
 
-SMALL, LARGE = Sized(1e6, 0.1, 0.0, 0.5, 207, 1e-5), Sized(1e9, 0.3, 0.6, 0.8, 17, 1e-2)
+SMALL, LARGE = SizeCost(1e6, 0.1, 0.0, 0.5, 207, 1e-5), SizeCost(1e9, 0.3, 0.6, 0.8, 17, 1e-2)
 
 
 def test_between_two_sizes_costs_are_interpolated_and_beyond_they_grow_with_the_work() -> None:
@@ -107,7 +107,7 @@ def test_a_candidate_that_loses_a_race_is_sampled_least_and_each_lineage_decides
 
 
 def test_what_an_earlier_step_measured_costs_nothing_again(tmp_path: Path) -> None:
-    """The join's step begins with what each lineage holds, which has its time already."""
+    """The join's step begins with the value that each lineage holds, which already has its time."""
     planned = document(tunesmith("plan", fake_file(tmp_path), "--json", "--no-calibrate", *GPU))
     assert planned["groups"][0]["enqueues"] == 14
 

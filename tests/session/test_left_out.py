@@ -1,4 +1,4 @@
-"""What a user's own constraint rules out is counted by its reason, and is nothing to look at."""
+"""Configurations that a user's own constraint rules out are counted by reason, and are nothing to look at."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def cells(*configs: Configuration, problems: tuple[Problem, ...] = (LARGE, SMALL
 
 
 def test_on_the_hosts_cpu_configurations_come_one_after_the_other_by_rank() -> None:
-    """All sizes of a configuration together, since compiling takes turns with timing; lineages by their best."""
+    """All sizes of a configuration come together, since compiling takes turns with timing; lineages come by their
+    best."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
     first, second, third = TILES
     races = [CellRace(cells(first)), CellRace(cells(second, third), {SMALL: 1.0})]
@@ -111,7 +112,7 @@ class Ranked(TuningPlan):
 
 
 def shuffled(seed: int) -> Rank:
-    """Every configuration and problem somewhere else, always at the same place."""
+    """A rank that differs for every configuration and problem, and is the same in every run."""
 
     def rank(cell: Cell) -> float:
         digits = [ord(character) for character in f"{seed}{cell[0].to_json()}{cell[1]}"]
@@ -130,7 +131,7 @@ def run(folder: Path, rank: Rank | None, observe: Callable[[events.Event], None]
 
 
 def results(done: RunOutcome[Ranked]) -> dict[str, str]:
-    """The logic without its head (dates), and which solutions each size has."""
+    """The logic without its head (dates), and the solutions of each size."""
     return {
         str(problem): f"{[solution.configuration.to_json() for solution in table.decided[problem]]}"
         for group in done.plan.groups
@@ -161,16 +162,16 @@ def test_a_stopped_run_has_measured_its_best_guess_and_goes_on_in_another_order(
     def rank(cell: Cell) -> float:
         return float(cell[0].integers("WorkGroup")[0])
 
-    seen: list[int] = []
+    measured: list[int] = []
 
     def stop(event: events.Event) -> None:
         if isinstance(event, events.CellMeasured):
-            seen.append(event.solution.configuration.integers("WorkGroup")[0])
+            measured.append(event.solution.configuration.integers("WorkGroup")[0])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, rank, stop)
-    assert seen == [8], "the file begins with 16"
+    assert measured == [8], "the file begins with 16"
     went_on, whole = run(tmp_path, None), run(tmp_path / "whole", None)
     assert results(went_on) == results(whole)
     assert went_on.ledger.measured == whole.ledger.measured - 1
@@ -184,14 +185,14 @@ def test_an_order_that_does_not_exist_is_the_users_mistake(tmp_path: Path) -> No
 
 
 def test_a_plan_says_which_order_is_taken_and_why(tmp_path: Path) -> None:
-    def told(path: Path, *options: str, device: str) -> str:
+    def order_line(path: Path, *options: str, device: str) -> str:
         made = CliRunner().invoke(app, ["plan", str(path), "--no-calibrate", "--device", device, *options])
         return next(line.strip() for line in made.stdout.splitlines() if line.startswith("order: "))
 
     fake = fake_file(tmp_path)
-    assert told(fake, device="fake:CPU:8") == "order: in the file's order, since no policy knows FakeGemm"
-    assert told(fake, device="fake:GPU:8").startswith("order: by the kernel family's own guess, since")
-    assert told(fake, "--order", "file", device="fake:CPU:8") == "order: in the file's order"
+    assert order_line(fake, device="fake:CPU:8") == "order: in the file's order, since no policy knows FakeGemm"
+    assert order_line(fake, device="fake:GPU:8").startswith("order: by the kernel family's own guess, since")
+    assert order_line(fake, "--order", "file", device="fake:CPU:8") == "order: in the file's order"
 
 
 @pytest.mark.opencl
@@ -228,7 +229,7 @@ def test_the_page_shows_the_counts_that_are_recorded(name: str) -> None:
 
 
 def test_a_configuration_with_few_cells_is_not_first_for_that() -> None:
-    """It may be legal at few sizes, or measured at the others."""
+    """A configuration may be legal at few sizes only, or measured at the other sizes already."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
     near, far = TILES[:2]
     race = CellRace((*cells(near), *cells(far, problems=(SMALL,))))

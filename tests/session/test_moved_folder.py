@@ -44,7 +44,7 @@ def made(folder: Path) -> Path:
 
 
 def tuned(folder: Path) -> int:
-    """How many measurements it took."""
+    """The number of measurements that tuning took."""
     done = tune(folder / "tuning.yaml", folder / "out", device=opencl_device().target.selector)
     assert len(done.logic_files) == 1
     return done.ledger.measured
@@ -60,7 +60,7 @@ def softmax(logic: Path) -> np.ndarray:
 def test_what_an_earlier_version_measured_is_found_after_a_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stored the absolute path of the description in keys and problems."""
+    """The earlier version stored the absolute path of the description in keys and problems."""
     first, commit = made(tmp_path / "first"), Store.commit
 
     def former(problem: Problem) -> Problem:

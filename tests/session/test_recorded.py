@@ -1,4 +1,4 @@
-"""What a run asks the bench for, in which order; and that it looks at the device meanwhile."""
+"""The jobs that a run gives to the bench, in their order, and its looks at the device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER = Problem(KIND, (64, 64, 64), scalars=PROBLEM.scalars)
 
 
 class Asked:
-    """A bench that keeps what it is asked for, and measures nothing."""
+    """A bench that records the jobs it gets, and measures nothing."""
 
     def run(self, batch):
         self.keys = [[job.key for job in race.jobs] for race in batch.races]
@@ -46,7 +46,7 @@ def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str
 
 
 def test_cells_of_different_groups_are_races_of_their_own(tmp_path: Path) -> None:
-    """Each with its own problem, and with what is to be tried on that alone."""
+    """Each race has its own problem, and the configurations that are tried on this problem only."""
     bench, judge = Asked(), ConfigurationOracle(KIND, fake_target("CPU"))
     first, second = [config for config in TILES if not judge.rejections(config)][:2]
     groups = [[(first, PROBLEM)], [(first, OTHER), (second, OTHER)]]
@@ -58,22 +58,22 @@ def test_cells_of_different_groups_are_races_of_their_own(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("device", "looks"), [("fake:GPU:8", True), ("fake:CPU:8", False)])
 def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, device: str, looks: bool) -> None:
-    """And everything that happened is passed on. A host's load is mostly our own, so that nobody looks at it."""
-    seen: list[str] = []
-    told: list[events.Event] = []
-    monkeypatch.setattr(HealthWatch, "happened", lambda self: seen.append(self._target.kind))
-    done = tune(fake_file(tmp_path), tmp_path / "run", device=device, observe=told.append)
-    assert bool(seen) == looks
-    assert sum(isinstance(one, events.CellMeasured) for one in told) == done.ledger.measured
+    """All events are passed on. The load of a host is mostly our own, so there is no look at it."""
+    looked_at: list[str] = []
+    observed: list[events.Event] = []
+    monkeypatch.setattr(HealthWatch, "look_if_due", lambda self: looked_at.append(self._target.kind))
+    done = tune(fake_file(tmp_path), tmp_path / "run", device=device, observe=observed.append)
+    assert bool(looked_at) == looks
+    assert sum(isinstance(event, events.CellMeasured) for event in observed) == done.ledger.measured
 
 
 def test_the_replay_of_a_finished_run_asks_the_store_once_a_step(tmp_path: Path, monkeypatch) -> None:
-    """Tables, records, finalists and the anchor are answered from what the step's first question brought."""
+    """Tables, records, finalists and the anchor use the answer to the step's first query."""
     tune(fake_file(tmp_path), tmp_path / "run", device="fake:GPU:8")
-    asked: list[int] = []
+    queries: list[int] = []
     answer = Store.rounds
-    monkeypatch.setattr(Store, "rounds", lambda self, keys: asked.append(1) or answer(self, keys))
+    monkeypatch.setattr(Store, "rounds", lambda self, keys: queries.append(1) or answer(self, keys))
     done = tune(fake_file(tmp_path), tmp_path / "run", device="fake:GPU:8")
     measuring = [step for step in FAKE_STEPS if "Fork" not in step and "Join" not in step]
     assert done.ledger.measured == 0
-    assert len(asked) == len(measuring)
+    assert len(queries) == len(measuring)

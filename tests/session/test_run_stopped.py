@@ -1,4 +1,4 @@
-"""Each command that measures, stopped at named points of its run: what was decided is written, and nothing is lost."""
+"""Each command that measures is stopped at named points of its run: all decisions are written, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from golden_bench import nothing_measured
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, FakeTask, fake
 from portblas_fakes import tune as tune_like_portblas
-from tunesmith.bench import Policy, faults
+from tunesmith.bench import Policy, injected_faults
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic
 from tunesmith.logic.random.table import read_table
@@ -158,11 +158,11 @@ STOPS = [
 ]
 
 PASSAGE = {"decided": 1, "confirming": 2, "closing": 1}
-"""The finalists of the second decision are those that are being measured: the first decision is made."""
+"""The second passage of `confirming` is used, so that the first decision is made before the stop."""
 
 
 class Stop:
-    """At the passage of a point the clock jumps beyond every budget, or somebody presses Ctrl-C."""
+    """When a point is passed, the clock jumps beyond every budget, or Ctrl-C is pressed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, point: str, how: str) -> None:
         self.point, self.how, self.passages, self.ahead = point, how, Counter[str](), 0.0
@@ -172,7 +172,7 @@ class Stop:
             monkeypatch.setattr(module, "reached", self.reached)
 
     def reached(self, point: str) -> None:
-        faults.reached(point)
+        injected_faults.reached(point)
         self.passages[point] += 1
         if (point, self.passages[point]) == (self.point, PASSAGE[self.point]):
             self.ahead = 1e9
@@ -181,13 +181,13 @@ class Stop:
 
 
 def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str, how: str) -> RunOutcome[Any] | None:
-    """Run the command into the stop; what it came to, where its process lived."""
+    """Run the command until the stop; its outcome, unless its process was killed."""
     command = COMMANDS[name]
     if how == "kill":
         run_it = f"COMMANDS[{name!r}].run(Path({str(folder)!r}), None)"
         within = "" if measures(point, how) else "with nothing_measured(ALIKE): "
         program = f"from test_run_stopped import *\n{within}{run_it}"
-        variables = {faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
+        variables = {injected_faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
         folders = [Path(__file__).parent, Path(__file__).parents[1] / "support", os.environ.get("PYTHONPATH")]
         path = os.pathsep.join(map(str, filter(None, folders)))
         done = subprocess.run([sys.executable, "-c", program], env=environment(**variables, PYTHONPATH=path))
@@ -242,7 +242,7 @@ def check_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, po
 def test_what_was_too_soon_to_write_is_written_when_the_run_is_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The second decision follows the first at once, and writing may take next to nothing of the time."""
+    """The second decision follows the first at once, and writing may take almost none of the time."""
     monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
     monkeypatch.setitem(PASSAGE, "confirming", 3)
     stopped(monkeypatch, "tune", tmp_path, "confirming", "Ctrl-C")
@@ -267,7 +267,7 @@ class DecidesThrice(run.RunPlan):
 
 
 def test_writing_takes_its_share_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The first decision is written; the others follow at once, and wait for the end."""
+    """The first decision is written. The others follow at once and are written at the end."""
     monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
     assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 2
     monkeypatch.setattr(run, "WRITING_SHARE", math.inf)

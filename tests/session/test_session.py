@@ -1,4 +1,4 @@
-"""A tuning run from a file to CSV and logic, on the fake device: what it measures, what it leaves, what it tells."""
+"""A tuning run from a file to CSV and logic, on the fake device: measurements, files and events."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def tune(text: str, folder: Path, **options: Any) -> Done[session.TuningPlan]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    told: list[events.Event] = []
-    return tune(FAKE, tmp_path_factory.mktemp("whole"), observe=told.append), told
+    observed: list[events.Event] = []
+    return tune(FAKE, tmp_path_factory.mktemp("whole"), observe=observed.append), observed
 
 
 def final_csv(done: Done[session.TuningPlan]) -> Path:
@@ -81,22 +81,22 @@ def configurations(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
 def test_every_phase_is_measured_and_told_by_its_name(
     whole: Whole,
 ) -> None:
-    done, told = whole
-    ended = [event.result.name for event in told if isinstance(event, events.StepEnded)]
+    done, observed = whole
+    ended = [event.result.name for event in observed if isinstance(event, events.StepEnded)]
     assert ended == FAKE_STEPS
-    batches = {event.purpose for event in told if isinstance(event, events.BatchBegan)}
+    batches = {event.purpose for event in observed if isinstance(event, events.BatchBegan)}
     assert batches == {"01_CM_WorkGroup", "03_BF_VectorWidth", "05_BJ_LoopUnroll", "06_Final"}
     assert (done.state, done.look_at, done.failed) == (RunState.FINISHED, [], Counter())
 
 
 def test_the_anchor_is_measured_before_and_after(whole: Whole) -> None:
-    done, told = whole
+    done, observed = whole
     anchors = [key for key in rows(done.folder) if key[1].startswith("anchor")]
     assert [name for _, name in anchors] == ["anchor/0", "anchor/1"]
     assert len({key for key, _ in anchors}) == 1, "it is one and the same configuration"
     assert done.drift is not None
     assert (done.drift.ratio, done.drift.alarm) == (1.0, False)
-    assert [event.alarm for event in told if isinstance(event, events.DriftSeen)] == [False]
+    assert [event.alarm for event in observed if isinstance(event, events.DriftSeen)] == [False]
 
 
 def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> None:
@@ -120,7 +120,7 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> Non
             assert estimate is not None
             assert sheet.rates[index, name] == pytest.approx(sheet.work[index] / estimate.seconds * 1e-9)
             (row,) = (
-                one for one in details if one["Solution"] == name and one["M"] == str(problem.sizes[0])
+                row for row in details if row["Solution"] == name and row["M"] == str(problem.sizes[0])
             )  # the two sizes differ in M
             assert (row["Outcome"], int(row["Samples"])) == ("ok", estimate.count)
             assert [float(row[key]) for key in ("Seconds", "Low", "High")] == [
@@ -175,7 +175,7 @@ def test_lineages_that_are_one_solution_are_measured_once(tmp_path: Path) -> Non
 
 
 def test_a_run_that_goes_on_races_against_what_is_known(tmp_path: Path) -> None:
-    """The slow one of a step, measured after the fast one by a run of its own, is stopped early all the same."""
+    """The slow candidate of a step is stopped early, even if the fast one was measured by an earlier run."""
     text = one_step("ThreadTile: [[2, 2], [8, 8]]")
     assert tune(text, tmp_path, budget_minutes=1e-9).ledger.measured == 1
     tune(text, tmp_path)
@@ -219,11 +219,11 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Done[session.TuningPla
 def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: Done[session.TuningPlan]) -> None:
     assert troubled.state is RunState.FINISHED
     assert troubled.failed == {f"{outcome.value}: {reason}": 2 for outcome, reason in FAULTS.values()}
-    said = " ".join(troubled.look_at)
-    assert all(f"{reason} (2)" in said for reason in troubled.failed)
-    assert "a lineage was dropped in 03_Final: work-group size: 2048 work-items" in said
+    sentences = " ".join(troubled.look_at)
+    assert all(f"{reason} (2)" in sentences for reason in troubled.failed)
+    assert "a lineage was dropped in 03_Final: work-group size: 2048 work-items" in sentences
     found = session.summarise(troubled.folder)
-    assert {(one.outcome, one.reason) for one in found.failures} == set(FAULTS.values())
+    assert {(failure.outcome, failure.reason) for failure in found.failures} == set(FAULTS.values())
     final = found.steps[-1]
     assert final.rejected == {"work-group size": 1}
     (dropped,) = final.dropped
@@ -278,7 +278,7 @@ def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
 
 
 def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) -> None:
-    """A logic knows sizes, not alpha and beta; two rows for one size would not load."""
+    """A logic has rows by size, without alpha and beta; two rows for one size would not load."""
     text = fake_file(tmp_path).read_text()
     first = text[text.index("  - ") :]
     again = first.replace("DataType: s", "DataType: s\n      Alpha: 2.0")
@@ -296,8 +296,8 @@ def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) 
 def test_a_plan_is_kept_by_the_run(whole: Whole, tmp_path: Path) -> None:
     """What the forecast counts as enqueues is what the steps ask for."""
     made = session.plan(fake_file(tmp_path), device=GPU)
-    asked = [event.result.cells for event in whole[1] if isinstance(event, events.StepEnded)]
-    assert [step.enqueues for step in made.groups[0].forecast.after] == asked
+    cells = [event.result.cells for event in whole[1] if isinstance(event, events.StepEnded)]
+    assert [step.enqueues for step in made.groups[0].forecast.after] == cells
     assert made.seconds is not None
     assert made.seconds > 0
 

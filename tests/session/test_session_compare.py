@@ -30,10 +30,10 @@ def test_every_tuned_size_is_compared_through_the_library(kind: ProblemType, tmp
     rows = {(16, 24, *batch, 8): 0, (32, 8, *batch, 8): 1}
     write_logic(logic(kind, [{}, {"VectorWidth": 2}], rows).document, tmp_path / "logic.yaml")
     found = list(compare_with_numpy(tmp_path))
-    assert [(one.problem.sizes, one.solution, one.rule) for one in found] == [
+    assert [(comparison.problem.sizes, comparison.solution, comparison.rule) for comparison in found] == [
         (sizes, f"S{location}", "exact") for sizes, location in rows.items()
     ]
-    assert all(one.ratio.low <= one.ratio.ratio <= one.ratio.high for one in found)
+    assert all(comparison.ratio.low <= comparison.ratio.ratio <= comparison.ratio.high for comparison in found)
 
 
 class Clock:

@@ -20,13 +20,13 @@ from tunesmith.store import Store
 def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp_path: Path) -> None:
     sizes = "- Range: [[16, 16, 64], [16, 16, 64], [16]]"
     text = one_step("VectorWidth: [1, 2, 4]", sizes, before="      ForkParameters:\n        - FakeDrift: [10]")
-    told: list[events.Event] = []
-    done = tune(text, tmp_path, observe=told.append)
+    observed: list[events.Event] = []
+    done = tune(text, tmp_path, observe=observed.append)
     assert done.drift is not None
     assert done.drift.alarm
     assert done.drift.ratio > 1.05
     assert any("the anchor drifted to" in sentence for sentence in done.look_at)
-    assert [event.alarm for event in told if isinstance(event, events.DriftSeen)] == [True]
+    assert [event.alarm for event in observed if isinstance(event, events.DriftSeen)] == [True]
     again = tune(text, tmp_path)
     assert (again.ledger.measured, again.drift) == (0, done.drift), "its tables are of the same measurements"
 
@@ -39,16 +39,16 @@ def test_first_times_from_before_and_after_a_change_of_speed_are_taken_anew(
     monkeypatch.setattr("tunesmith.session.frame.drift.SECONDS_BETWEEN", 0.0)
     settings = ", MinimumSamples: 200, MaximumSamples: 200, SamplingSeconds: 9"
     steps = f"VectorWidth: [1, 4]\n        - LoopUnroll: [8, 16]\n          FakeDrift: [{drift}]"
-    told: list[events.Event] = []
+    observed: list[events.Event] = []
     text = one_step(steps, more=settings).replace(", SamplingSeconds: 0.02", "")
-    done = tune(text, tmp_path, observe=told.append)
-    again = [e for e in told if isinstance(e, events.BatchBegan) and "again after a change of speed" in e.purpose]
+    done = tune(text, tmp_path, observe=observed.append)
+    again = [e for e in observed if isinstance(e, events.BatchBegan) and "again after a change of speed" in e.purpose]
     assert sum(event.cells for event in again) == rounds(done.folder)["race/recheck"] == renewed
     with Store.open(done.folder / "measurements.sqlite") as store:
         taken = {(e.key, e.round): e.measurement.estimate.seconds for e in store.entries()}  # type: ignore[union-attr]
     later = {key: seconds for (key, name), seconds in taken.items() if name == "race/recheck"}
     assert all(seconds > taken[key, "race"] for key, seconds in later.items())
-    step = next(e.result for e in told if isinstance(e, events.StepEnded) and "LoopUnroll" in e.result.name)
+    step = next(e.result for e in observed if isinstance(e, events.StepEnded) and "LoopUnroll" in e.result.name)
     assert {time.seconds for time in step.table.cells.values()} >= set(later.values()), "the new times decide"
     assert tune(text, tmp_path).ledger.measured == 0
 
@@ -68,14 +68,14 @@ class WritesCautions(RunPlan):
         yield Output(Path("cautions"), lambda path: path.write_text("; ".join(run.cautions())))
 
 
-@pytest.mark.parametrize(("ratio", "told"), [(1.0, ""), (1.25, "the anchor drifted to 1.25 of its first time")])
+@pytest.mark.parametrize(("ratio", "expected"), [(1.0, ""), (1.25, "the anchor drifted to 1.25 of its first time")])
 def test_an_alarm_of_the_last_visit_is_in_what_is_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ratio: float, told: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ratio: float, expected: str
 ) -> None:
-    seen: list[Drift] = []
-    monkeypatch.setattr(Anchor, "visit", lambda anchor: seen.append(Drift(ratio, ratio > 1.05)))
-    monkeypatch.setattr(Anchor, "worst", property(lambda anchor: seen[-1] if seen else None))
+    visits: list[Drift] = []
+    monkeypatch.setattr(Anchor, "visit", lambda anchor: visits.append(Drift(ratio, ratio > 1.05)))
+    monkeypatch.setattr(Anchor, "worst", property(lambda anchor: visits[-1] if visits else None))
     carry_out(WritesCautions(), tmp_path)
-    assert seen, "the run ended with a visit"
-    assert (tmp_path / "cautions").read_text().startswith(told)
-    assert bool((tmp_path / "cautions").read_text()) == bool(told)
+    assert visits, "the run ended with a visit"
+    assert (tmp_path / "cautions").read_text().startswith(expected)
+    assert bool((tmp_path / "cautions").read_text()) == bool(expected)

@@ -33,17 +33,17 @@ class Answering:
     """A bench that gives each job what is next for it, all of it at once."""
 
     def __init__(self, *answers: Measurement) -> None:
-        self.answers, self.asked = answers, list[tuple[Job, ...]]()
+        self.answers, self.requests = answers, list[tuple[Job, ...]]()
         self.rivals: list[Mapping[Problem, float]] = []
 
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
         for race in batch.races:
-            self.asked.append(race.jobs)
+            self.requests.append(race.jobs)
             self.rivals.append(race.rivals)
             yield from ((job, answer) for job in race.jobs for answer in self.answers)
 
     def interleave(self, jobs: list[Job], until_clear: bool = False) -> list[Measurement]:
-        self.asked.append(tuple(jobs))
+        self.requests.append(tuple(jobs))
         return [self.answers[0] for _ in jobs]
 
 
@@ -96,7 +96,7 @@ def test_a_second_result_of_the_bench_is_kept_beside_the_first(store: Store) -> 
     again = measure(store, ran(1.0))
     assert set(again.rounds(CELL)) == {FULL, FULL + RECHECK}
     assert again.screen([[DEFAULT]], [SIZE], racing=False).cells == {}
-    assert again.bench.asked == []  # type: ignore[attr-defined]
+    assert again.bench.requests == []  # type: ignore[attr-defined]
     assert list(again.ledger.failures.values()) == ["crash: SIGSEGV"]
 
 
@@ -106,7 +106,7 @@ def test_a_full_step_measures_again_what_a_race_stopped(store: Store, racing: bo
     run = measure(store, ran(3.0))
     table = run.screen([[DEFAULT]], [SIZE], racing)
     assert table.cells[CELL].seconds == (1.0 if racing else 3.0)
-    assert (sum(map(len, run.bench.asked)), run.ledger.reused) == (jobs, 1 - jobs)  # type: ignore[attr-defined]
+    assert (sum(map(len, run.bench.requests)), run.ledger.reused) == (jobs, 1 - jobs)  # type: ignore[attr-defined]
 
 
 def test_of_a_step_only_what_is_missing_is_measured(store: Store) -> None:
@@ -115,7 +115,7 @@ def test_of_a_step_only_what_is_missing_is_measured(store: Store) -> None:
     run = measure(store, ran(2.0))
     table = run.screen([[DEFAULT, other]], [SIZE], racing=False)
     assert [table.cells[config, SIZE].seconds for config in (DEFAULT, other)] == [1.0, 2.0]
-    ((job,),) = run.bench.asked  # type: ignore[attr-defined]
+    ((job,),) = run.bench.requests  # type: ignore[attr-defined]
     assert job.solution.configuration["LoopUnroll"] == 16
 
 
@@ -134,7 +134,7 @@ def test_finalists_are_measured_together_once_and_together_again_in_other_compan
     for finalists, together in ((two, [2]), (two, []), (two[::-1], []), (three, [3]), (three, [])):
         run = measure(store, replace(ran(1.0), samples=(1.0, 1.0)))
         table = run.confirm(finalists, [SIZE])
-        assert [len(jobs) for jobs in run.bench.asked] == together  # type: ignore[attr-defined]
+        assert [len(jobs) for jobs in run.bench.requests] == together  # type: ignore[attr-defined]
         assert len(table.paired) == len(finalists)
 
 

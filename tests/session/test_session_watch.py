@@ -19,7 +19,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
 from tunesmith.session.frame import logic as frame_logic
 from tunesmith.session.frame import logic_check_process as watcher
-from tunesmith.session.frame.logic_check import watch
+from tunesmith.session.frame.logic_check import check_logic
 from tunesmith.session.frame.logic_check_process import watched
 from tuning_runs import fake_file
 
@@ -94,17 +94,17 @@ def test_a_wrong_result_is_told_with_its_solution(fault: str, tmp_path: Path) ->
 
 
 def test_a_launch_that_fails_is_told(tmp_path: Path) -> None:
-    (said,) = watched(broken("launch error", tmp_path))
-    assert "invalid launch" in said
+    (sentence,) = watched(broken("launch error", tmp_path))
+    assert "invalid launch" in sentence
 
 
 def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path: Path) -> None:
-    (crashed,) = watch([broken("segfault", tmp_path)], tmp_path / "cache")
+    (crashed,) = check_logic([broken("segfault", tmp_path)], tmp_path / "cache")
     assert crashed.startswith("launching what the logic names ended with SIGSEGV")
-    assert watch([broken("hang", tmp_path)], tmp_path / "cache", seconds=3.0) == [
+    assert check_logic([broken("hang", tmp_path)], tmp_path / "cache", seconds=3.0) == [
         "launching what the logic names gave no result for 3 s"
     ]
-    assert watch([broken("none", tmp_path)], tmp_path / "cache") == []
+    assert check_logic([broken("none", tmp_path)], tmp_path / "cache") == []
 
 
 TUNING = """
@@ -131,6 +131,6 @@ def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path: Path, monke
 
     monkeypatch.setattr(frame_logic, "write_logic", spoilt)
     done = session.tune(fake_file(tmp_path, TUNING), tmp_path / "run", device="fake:GPU:8")
-    (said,) = done.look_at
-    assert "at 20x20x20" in said
-    assert "gives a wrong result" in said
+    (sentence,) = done.look_at
+    assert "at 20x20x20" in sentence
+    assert "gives a wrong result" in sentence

@@ -35,7 +35,7 @@ GPU = replace(
 )
 DEVICES = (GPU, HOST)
 
-LOGIC_CHECK = "tunesmith.session.frame.run.watch"
+LOGIC_CHECK = "tunesmith.session.frame.run.check_logic"
 """What launches written logic once more, in a process of its own: it would look for the device."""
 
 START, RATE = 5e-6, 2e11
@@ -92,6 +92,6 @@ def nothing_measured(spread: float = 0.002) -> Iterator[None]:
             patch.setattr(Bench, name, stand_in)
         patch.setattr(choice, "_find", lambda api: found.get(api, ()))
         patch.setattr(choice, "tried", lambda one: one)
-        patch.setattr(HealthWatch, "happened", _nothing)
+        patch.setattr(HealthWatch, "look_if_due", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_: [])
         yield

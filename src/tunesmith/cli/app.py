@@ -1,4 +1,4 @@
-"""The commands as one application. One file a command; this one holds them together."""
+"""The application `tunesmith`: the lists of its commands and groups. Each command has a file of its own."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ GROUPS = {
     ),
     "stream-k": ("How the tiles of a product are split over a device's work-groups.", ("explain", "sweep")),
 }
-"""By name: what a group of commands is for, and its commands. The command `tune` of `random` is the function `tune` of
-the module `random.tune`."""
+"""The purpose and the commands of each group, by name. The command `tune` of `random` is the function `tune` of the
+module `random.tune`."""
 
 TAKES_SIZES = ("select", "stream-k explain", "heuristics explain")
 """Commands that take any number of words after `--size`."""
@@ -49,8 +49,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"tunesmith {__version__}")
         raise typer.Exit
 

@@ -1,4 +1,4 @@
-"""`tunesmith devices`: what can be tuned here, and why the rest cannot."""
+"""`tunesmith devices`: the devices that can be tuned here, and why others cannot."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def devices(as_json: Json = False) -> None:
     """
     found = discover()
     print_facts(as_json, documents.devices, tables.devices, found)
-    if not any(one.usable for one in found):
+    if not any(device.usable for device in found):
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
-"""Commands that are imported when they are called, and described in a help page without being imported.
+"""Commands that are imported when they are called; a help page that lists them does not import them.
 
-A command is a module, of this package or of its group's folder, with a function of the command's name. The first
-sentence of a page is the function's docstring, which is read from the source.
+A command is a module of this package or of its group's folder, with a function of the command's name. A list of
+commands shows the function's docstring, which is read from the source file.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typer.main import get_command, get_group
 from .main import interrupted
 
 SETTINGS: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "markdown", "pretty_exceptions_enable": False}
-"""Of every application that is made here."""
+"""The settings of every typer application here."""
 
 
 class LazyCommands(Mapping[str, Any]):
-    """The commands of a group by their last word; `words` are all words that call one. A lookup imports it."""
+    """The commands of a group, by their last word; a lookup imports the command. `words` has the full words of each."""
 
     def __init__(self, words: Sequence[str], takes_sizes: Sequence[str], groups: Mapping[str, Any]) -> None:
         self._words = {word.split()[-1]: word for word in words}
@@ -44,12 +44,12 @@ class LazyCommands(Mapping[str, Any]):
         return len(self._words) + len(self._groups)
 
     def described(self, name: str) -> Any:
-        """A command that has a description and does nothing."""
+        """A stand-in with the command's description, which does nothing."""
         if name in self._groups:
             return self._groups[name]
-        alone = typer.Typer(**SETTINGS)
-        alone.command(name, help=_docstring(_module_of(self._words[name]), _function_of(name)))(lambda: None)
-        return get_command(alone)
+        application = typer.Typer(**SETTINGS)
+        application.command(name, help=_docstring(_module_of(self._words[name]), _function_of(name)))(lambda: None)
+        return get_command(application)
 
     def _imported(self, name: str) -> Any:
         words = self._words[name]
@@ -58,9 +58,9 @@ class LazyCommands(Mapping[str, Any]):
         except KeyboardInterrupt:
             interrupted()
         function = getattr(module, _function_of(name))
-        alone = typer.Typer(**SETTINGS)
-        alone.command(name, context_settings={"allow_extra_args": words in self._takes_sizes})(function)
-        return get_command(alone)
+        application = typer.Typer(**SETTINGS)
+        application.command(name, context_settings={"allow_extra_args": words in self._takes_sizes})(function)
+        return get_command(application)
 
 
 def lazy_group(commands: LazyCommands) -> type[TyperGroup]:
@@ -69,7 +69,7 @@ def lazy_group(commands: LazyCommands) -> type[TyperGroup]:
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = commands  # type: ignore[assignment]  # read alone: nothing is added later
+            self.commands = commands  # type: ignore[assignment]  # only read: nothing is added later
             self._is_listing = False
 
         def list_commands(self, ctx: Any) -> list[str]:
@@ -93,8 +93,8 @@ def lazy_group(commands: LazyCommands) -> type[TyperGroup]:
 def group_of(name: str, purpose: str, words: Sequence[str], takes_sizes: Sequence[str]) -> Any:
     """A group of commands as one command."""
     commands = LazyCommands([f"{name} {word}" for word in words], takes_sizes, {})
-    made = typer.Typer(name=name, help=purpose, no_args_is_help=True, cls=lazy_group(commands), **SETTINGS)
-    return get_group(made)
+    application = typer.Typer(name=name, help=purpose, no_args_is_help=True, cls=lazy_group(commands), **SETTINGS)
+    return get_group(application)
 
 
 def _module_of(words: str) -> str:
@@ -109,5 +109,5 @@ def _function_of(name: str) -> str:
 def _docstring(module: str, function: str) -> str:
     source = files("tunesmith.cli").joinpath(f"{module.replace('.', '/')}.py")
     tree = ast.parse(source.read_text(encoding="utf-8"))
-    found = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
-    return inspect.cleandoc(ast.get_docstring(found) or "")
+    definition = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    return inspect.cleandoc(ast.get_docstring(definition) or "")

@@ -1,4 +1,4 @@
-"""The command line: `tunesmith COMMAND`. Prints the user's mistakes; imports nothing before it is ready for Ctrl-C."""
+"""The entry point of `tunesmith COMMAND`: prints the user's mistakes, and handles Ctrl-C from the first import on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NoReturn
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's is one line on stderr and exit code 2.
+    """Run the command line. A mistake of the user's is a line on stderr and exit code 2.
 
-    So is what the file system refuses: a file where a folder should be, a full disk, a pipe that nobody reads. Ctrl-C
-    among the imports is one line and exit code 130; later the commands see to it.
+    An error of the file system gets the same: a file instead of a folder, a full disk, a pipe that nobody reads. Ctrl-C
+    during the imports is a line and exit code 130; later, the commands handle Ctrl-C.
     """
     try:
         _run()
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def interrupted() -> NoReturn:
-    """End the program as one that Ctrl-C has stopped."""
+    """End the program with the message and the exit code of Ctrl-C."""
     sys.stderr.write("tunesmith: interrupted\n")
     sys.exit(130)
 
@@ -38,12 +38,12 @@ def _run() -> None:
         app()
         sys.stdout.flush()
     except UserError as error:
-        sys.stderr.write("".join(f"tunesmith: {one}\n" for one in error.errors))
+        sys.stderr.write("".join(f"tunesmith: {mistake}\n" for mistake in error.errors))
         sys.exit(2)
     except OSError as error:
         location = printable(str(error.filename or "output"))
         sys.stderr.write(f"tunesmith: {location}: {error.strerror}; see to it and run this again\n")
-        # What is still buffered for a broken output must not be tried again at exit.
+        # An exit without flushing: writing to a broken output again would fail again.
         os._exit(2)
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: where text goes, and JSON with stable keys."""
+"""Shared by the commands: options, the consoles for standard output and error, and printing as text or JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from tunesmith.records import LINES, printable
 P = ParamSpec("P")
 
 WIDE = 10_000
-"""Columns where there is no terminal, nor a COLUMNS that asks for a width: a file or a pipe gets whole lines."""
+"""The width without a terminal and without the variable COLUMNS: a file or a pipe gets whole lines."""
 
 
 class PlainConsole(Console):
-    """Shows other people's text as it is read: a control character in a name is written as an escape, not obeyed."""
+    """A console that prints control characters in text as escapes, so that a name from outside cannot control the
+    terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -29,13 +30,13 @@ class PlainConsole(Console):
 
 
 def _console(stderr: bool) -> Console:
-    """What is printed is other people's text (names, paths, compilers' words): no markup in it means anything."""
+    """A console without markup, since printed text comes from outside (names, paths, messages of compilers)."""
     has_width = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
     return PlainConsole(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if has_width else WIDE)
 
 
 console, messages = _console(stderr=False), _console(stderr=True)
-"""Facts go to standard output; progress goes to standard error, so that a pipe gets only the facts."""
+"""Results go to standard output and progress to standard error, so that a pipe gets the results only."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text (keys: docs/json.md).")]
 Device = Annotated[
@@ -62,7 +63,7 @@ def print_facts(
     *facts: P.args,
     **named: P.kwargs,
 ) -> None:
-    """Print what `document` makes of the facts as JSON, or what `text` makes of them."""
+    """Print the facts as JSON (`document`) or as text (`text`)."""
     if as_json:
         sys.stdout.write(json.dumps(document(*facts, **named), indent=2, allow_nan=False) + "\n")
     else:

@@ -1,4 +1,4 @@
-"""`tunesmith plan FILE`: what a run will take."""
+"""`tunesmith plan FILE`: the steps of a run and the minutes that it will take."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan(
 
     Example: `tunesmith plan examples/wiki.yaml --max-size 256`
     """
-    made = session.plan(file, device=device, max_size=max_size, order=order, calibrate=calibrate)
-    print_facts(as_json, documents.plan, tables.plan, made)
-    if not made.is_possible:
+    forecast = session.plan(file, device=device, max_size=max_size, order=order, calibrate=calibrate)
+    print_facts(as_json, documents.plan, tables.plan, forecast)
+    if not forecast.is_possible:
         raise typer.Exit(1)

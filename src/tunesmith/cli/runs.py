@@ -1,11 +1,14 @@
-"""A command that works for minutes: how it is watched, stopped and ended."""
+"""Commands that run for minutes: the options that they share, and how they show progress, stop and end."""
 
 from __future__ import annotations
 
+import inspect
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from rich.console import RenderableType
@@ -13,8 +16,9 @@ from rich.console import RenderableType
 from tunesmith.records import printable
 from tunesmith.report import CompilingReport, ProgressReport
 from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.frame.reuse import Reuse
 
-from .output import messages, print_facts
+from .output import Device, Json, messages, print_facts
 
 INTERRUPTED = 130
 
@@ -27,6 +31,44 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only th
 PlanT = TypeVar("PlanT")
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """The last options of commands that measure on a device, in the order of the help page (`takes_run_options`)."""
+
+    device: Device = None
+    budget: Budget = None
+    retry_failed: RetryFailed = False
+    remeasure: Remeasure = False
+    quiet: Quiet = False
+    as_json: Json = False
+
+    @property
+    def reuse(self) -> Reuse:
+        """Which stored measurements the options let a run reuse."""
+        return Reuse.of(self.retry_failed, self.remeasure)
+
+
+def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `RunOptions` in the place of its last parameter, `run`. Typer reads the options
+    from the signature."""
+    *own, last = inspect.signature(command, eval_str=True).parameters.values()
+    assert last.name == "run"
+    types = get_type_hints(RunOptions, include_extras=True)
+    shared = [
+        inspect.Parameter(field.name, last.kind, default=field.default, annotation=types[field.name])
+        for field in fields(RunOptions)
+    ]
+
+    @wraps(command)
+    def with_options(**arguments: Any) -> None:
+        run = RunOptions(**{option.name: arguments.pop(option.name) for option in shared})
+        command(**arguments, run=run)
+
+    with_options.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    return with_options
+
+
 def carried_out(
     work: Callable[..., RunOutcome[PlanT]],
     folder: Path,
@@ -37,9 +79,9 @@ def carried_out(
     as_json: bool,
     report: type[ProgressReport] | type[CompilingReport] = ProgressReport,
 ) -> None:
-    """Do the work with an observer, and print what came of it; the exit code is 1 where there is something to look at.
+    """Do the work with an observer, and print the outcome. The exit code is 1 if there is something to look at.
 
-    Ctrl-C and a termination end it, and say that everything so far is in `folder`.
+    Ctrl-C and SIGTERM end the work, with a message that everything so far is in `folder`.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

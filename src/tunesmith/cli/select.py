@@ -1,4 +1,4 @@
-"""`tunesmith select LOGIC --size M N B K`: which solution, and why."""
+"""`tunesmith select LOGIC --size M N B K`: the solution that is launched, and by which rule."""
 
 from __future__ import annotations
 
@@ -43,42 +43,42 @@ def select(
             choice = _choice(library, sizes, problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
-    _say_what_is_not_used(logic, choice)
+    _say_which_logic_is_not_used(logic, choice)
     print_facts(as_json, documents.choice, tables.choice, sizes, choice, _unfinished(logic, choice))
 
 
 def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choice:
-    """What is launched here; of logic whose device is absent, what it prefers."""
+    """The choice that is launched here; if the logic's device is absent, the logic's first choice."""
     try:
-        _ = library.target  # without its device, a logic's answer is worth more than a policy's for another device
+        _ = library.target  # if its device is absent, the logic's own answer is better than a policy's for another one
     except DeviceAbsentError as absent:
         with suppress(ValueError):
             choice = library.says(*sizes, problem_type=problem_type)
-            said = printable(f"{absent.location} {absent.what}")
-            sys.stderr.write(f"tunesmith: {said}; whether the solution is legal was not asked\n")
+            reason = printable(f"{absent.location} {absent.what}")
+            sys.stderr.write(f"tunesmith: {reason}; whether the solution is legal was not asked\n")
             return choice
     return library.select(*sizes, problem_type=problem_type)
 
 
-def _say_what_is_not_used(logic: Path, choice: Choice) -> None:
-    """Of a policy's choice: where the type's logic was made, if there is one."""
+def _say_which_logic_is_not_used(logic: Path, choice: Choice) -> None:
+    """If a policy chose although there is logic for the type: the device for which that logic was made."""
     for path in logic_files(logic) if choice.rule is Rule.HEURISTIC else ():
         document = Logic.load(path).document
         if document.problem_type == choice.solution.type:
-            said = printable(f"{path} was made on {document.origin.device} ({document.origin.api})")
-            sys.stderr.write(f"tunesmith: {said}, which the library does not work on; a policy chose\n")
+            origin = printable(f"{path} was made on {document.origin.device} ({document.origin.api})")
+            sys.stderr.write(f"tunesmith: {origin}, which the library does not work on; a policy chose\n")
 
 
 def _unfinished(logic: Path, choice: Choice) -> str:
-    """What the run that wrote the chosen solution's logic had not decided yet; nothing without a logic."""
+    """What is not decided yet in the logic of the chosen solution, in words; empty without a logic."""
     if choice.rule is Rule.HEURISTIC:
         return ""
-    documents_ = (Logic.load(path).document for path in logic_files(logic))
-    return next((one.unfinished for one in documents_ if one.problem_type == choice.solution.type), "")
+    logics = (Logic.load(path).document for path in logic_files(logic))
+    return next((document.unfinished for document in logics if document.problem_type == choice.solution.type), "")
 
 
 def sizes_of(words: list[str]) -> tuple[int, ...]:
-    """The numbers after --size. Raises UserError for anything else."""
+    """The numbers after --size. Raises UserError for words that are no positive whole numbers."""
     try:
         sizes = tuple(int(part) for word in words for part in word.replace(",", " ").replace("x", " ").split())
     except ValueError:

@@ -1,4 +1,4 @@
-"""`tunesmith show DIR`: what a run found."""
+"""`tunesmith show DIR`: the results of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tunesmith tune FILE -o DIR`: the main job."""
+"""`tunesmith tune FILE -o DIR`: measure a tuning file, and write tables and library logic."""
 
 from __future__ import annotations
 

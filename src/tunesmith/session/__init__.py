@@ -1,4 +1,4 @@
-"""A command's work from what was asked to what is written: the frame of every run, and a folder for each plan."""
+"""The work of each command that runs for minutes: `frame` carries out any command's plan; each plan has a folder."""
 
 from .frame import events
 from .frame.record import RunOutcome

@@ -36,18 +36,18 @@ def final(
     folder: Path, count: int = 80, missing: int = 0, target: Target | None = None, gemm: ProblemType = GEMM
 ) -> Path:
     """A run's table of `count` sizes and two solutions; the large tile did not run on the first `missing` sizes."""
-    made = list({(p.m, p.n, p.k): p for p in products(count)}.values())
+    shapes = list({(p.m, p.n, p.k): p for p in products(count)}.values())
     solutions = tuple(Solution(gemm, "tiled", Configuration({"Tile": tile})) for tile in (16, 64))
-    problems = tuple(Problem(gemm, (p.m, p.n, 1, p.k), ()) for p in made)
+    problems = tuple(Problem(gemm, (p.m, p.n, 1, p.k), ()) for p in shapes)
     cells = {
         (problem, solution): TableCell(Outcome.OK, estimate=Estimate(time, time, time, 7))
-        for number, (problem, p) in enumerate(zip(problems, made, strict=True))
+        for number, (problem, p) in enumerate(zip(problems, shapes, strict=True))
         for solution in solutions
         if (time := seconds(p, solution.configuration.integer("Tile")))
         and (number >= missing or solution is solutions[0])
     }
     path = folder / "01_Final.csv"
-    write_csv(FinalTable(gemm, problems, tuple(p.flops for p in made), solutions, cells), path, target)
+    write_csv(FinalTable(gemm, problems, tuple(p.flops for p in shapes), solutions, cells), path, target)
     return path
 
 
@@ -88,7 +88,7 @@ def test_a_table_without_configurations_gives_names(tmp_path: Path) -> None:
 
 
 def test_the_device_that_a_table_names_has_the_ridge(tmp_path: Path) -> None:
-    """1000 TFLOP/s of half precision over 4.8 TB/s (NVIDIA's data sheet: 989.4); a number that is given counts more."""
+    """1000 TFLOP/s of half precision over 4.8 TB/s (NVIDIA's data sheet: 989.4). A given number takes precedence."""
     path, out = final(tmp_path, target=known_target("sm_90")), tmp_path / "h.yaml"
     fit_heuristic(FitTask(SourceTask((path,)), out))
     heuristic = read_heuristic(out)
@@ -123,7 +123,7 @@ def test_details_that_are_damaged_are_told_with_their_line(tmp_path: Path) -> No
     path = final(tmp_path)
     details = details_of(path)
     whole = details.read_text()
-    for damaged, told in (
+    for damaged, message in (
         (whole.replace('""Tile"": 16', '""Tile"": [', 1), "details.csv:2: is no row of details"),
         (whole.replace("GEMM", "GEMS"), "details.csv:2: "),
         (whole.replace(",7,", ",seven,", 1), "details.csv:2: is no row of details"),
@@ -131,7 +131,7 @@ def test_details_that_are_damaged_are_told_with_their_line(tmp_path: Path) -> No
         details.write_text(damaged)
         with pytest.raises(UserError) as caught:
             fit_heuristic(FitTask(task(path), tmp_path / "h.yaml"))
-        assert told in str(caught.value)
+        assert message in str(caught.value)
 
 
 def test_audit_of_times_shows_efficiency(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_what_a_final_cannot_do_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("M,N,K,TotalFlops,Mystery_S\n4,4,4,128,1\n", "Final.csv:1: no solution of one GEMM type: Mystery_S"),
         ("M,N,TotalFlops,Cij_Aik_Bjk_SB\n4,4,128,1\n", "Final.csv:2: no product: M, N, K and Batch are 4, 4, 0, 1"),
@@ -166,9 +166,9 @@ def test_what_a_final_cannot_do_is_told(tmp_path: Path) -> None:
         ("x\n", "Final.csv:1: "),
     ],
 )
-def test_what_is_no_table_of_a_gemm_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+def test_what_is_no_table_of_a_gemm_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "1_Final.csv"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
         read_final(path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)

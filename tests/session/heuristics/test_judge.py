@@ -45,14 +45,16 @@ def judge(run: Path, folder: Path, device: str = DEVICE, **more: object) -> RunO
 
 
 def best_by_halves(times: Sequence[Sequence[float]]) -> float:
-    """Of several solutions' times by each half: the one half says which is the fastest, the other how fast it is."""
+    """The best time of solutions, from two halves of the samples: one half finds the fastest, the other gives its
+    time."""
     (_, second), (first, _) = (min(times, key=lambda pair, half=half: pair[half]) for half in (0, 1))
     return math.sqrt(first * second)
 
 
 @pytest.mark.usefixtures("fake_mapping")
 def test_choices_are_measured_beside_the_best_known(run: Path, tmp_path: Path) -> None:
-    """Every efficiency is that of the confirming rounds in the judge's store; the same call measures nothing."""
+    """Every efficiency follows from the confirming rounds in the judge's store; the same call again measures
+    nothing."""
     done = judge(run, tmp_path / "out")
     (judgement,) = done.plan.judgements
     assert judgement.is_measured
@@ -109,7 +111,7 @@ def test_a_spent_budget_keeps_what_is_measured(run: Path, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("fake_mapping")
 def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> None:
-    """Nothing is written; a neighbour's time counts, and the share of neighbours is told."""
+    """Nothing is written. A choice without a time takes its neighbour's, and the share of such choices is reported."""
     done = judge(run, tmp_path / "out", device="none")
     assert not (tmp_path / "out").exists()
     (judgement,) = done.plan.judgements
@@ -125,12 +127,12 @@ def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> No
 
 
 def test_the_ablation_has_none_each_and_each_pair() -> None:
-    """The published policy itself is the one with the cap alone."""
-    steps = {one.name: one.policy.steps for one in entrants()}
+    """The published policy itself has the cap alone."""
+    steps = {entrant.name: entrant.policy.steps for entrant in entrants()}
     switched = {"subgroup-favor", "tile-favor", "workgroup-cap"}
     found = [steps[name] & switched for name in steps if name.startswith("published") and "+ boost" not in name]
-    expected = [set(), *({one} for one in switched), *(switched - {one} for one in switched)]
-    assert all(one in found for one in expected)
+    expected = [set(), *({step} for step in switched), *(switched - {step} for step in switched)]
+    assert all(steps_of_policy in found for steps_of_policy in expected)
     assert steps["published-intensity"] & switched == {"workgroup-cap"}
     assert set(POLICIES) <= set(steps)
 
@@ -202,7 +204,7 @@ def test_a_list_names_families_and_another_matrix_leaves_out(run: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nowhere"], "nowhere: is not there"),
         (["RUN", "--policy", "mine"], "--policy: there is no 'mine'"),
@@ -212,11 +214,11 @@ def test_a_list_names_families_and_another_matrix_leaves_out(run: Path, tmp_path
         (["RUN", "--without", "RUN"], "no product on which 2 configurations ran"),
     ],
 )
-def test_what_means_nothing_is_told(run: Path, tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_what_means_nothing_is_told(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     words = [str(run) if word == "RUN" else word for word in arguments]
     found = CliRunner().invoke(app, ["heuristics", "judge", *words, "-o", str(tmp_path / "out")])
     assert isinstance(found.exception, UserError)
-    assert told in str(found.exception)
+    assert message in str(found.exception)
     assert not (tmp_path / "out").exists()
 
 
@@ -253,7 +255,7 @@ BenchmarkProblems:
 
 
 def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path: Path) -> None:
-    """By the same code as on a GPU: a list, two families, and a folder."""
+    """The same code as on a GPU, with a list, two families and a folder."""
     session.tune(fake_file(tmp_path, ON_A_CPU), tmp_path / "run", device="OpenCL:0:0")
     sizes = tmp_path / "list.csv"
     sizes.write_text("family,m,n,k\nlayer,32,48,40\nother,20,33,17\n")
@@ -264,8 +266,8 @@ def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path: Path) -> N
     (judgement,) = done.plan.judgements
     assert judgement.is_measured
     assert set(judgement.matrix.families) == {"layer", "other"}
-    assert [(one.entrant.name, one.entrant.kernel) for one in judgement.verdicts] == [
+    assert [(verdict.entrant.name, verdict.entrant.kernel) for verdict in judgement.verdicts] == [
         (name, kernel) for name in ("latency", "trip-count") for kernel in ("RegisterGemm", "PortBlasGemm")
     ]
-    assert all(one.score and not one.score.unanswered for one in judgement.verdicts)
+    assert all(verdict.score and not verdict.score.unanswered for verdict in judgement.verdicts)
     assert not done.failed

@@ -1,4 +1,4 @@
-"""Who is judged: heuristics of one file name are told apart, and what one was fitted on is told."""
+"""The entrants: heuristics with the same file name have different names, and a fit on a judged matrix is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def heuristic(path: Path, tile: tuple[int, int], *sources: str) -> Path:
-    """The file of a heuristic that always wishes for one tile."""
+    """The file of a heuristic that always asks for the same tile."""
     origin = FitOrigin(sources or ("a.csv",), "all", "a GPU", "f32", 8, 4, 4.0, 4.0, "dp", "0.1.0", "2026-01-02")
     seed = BucketSeed(Configuration({"MacroTile": tile}), None, 4)
     rule = MetricRule("mnk", (CutPoint(1e9),))
@@ -37,7 +37,7 @@ def heuristic(path: Path, tile: tuple[int, int], *sources: str) -> Path:
 
 @pytest.mark.usefixtures("fake_mapping")
 def test_heuristics_of_one_file_name_have_rows_of_their_own(run: Path, tmp_path: Path) -> None:
-    """The one chooses small tiles, the other large ones; the same file given twice is judged once."""
+    """One heuristic chooses small tiles, the other large ones. A file that is given twice is judged once."""
     small, large = heuristic(tmp_path / "a" / "h.yaml", (16, 16)), heuristic(tmp_path / "b" / "h.yaml", (128, 128))
     task = JudgeTask(MatrixTask((run,)), ("latency",), (small, large, small), ("FakeGemm",))
     done = judge_heuristics(task, tmp_path / "out", device=DEVICE, policy=QUICK)
@@ -61,7 +61,7 @@ def test_a_file_name_that_is_alone_is_the_name(tmp_path: Path) -> None:
 
 
 def test_a_heuristic_that_was_fitted_on_a_judged_matrix_is_told(run: Path, tmp_path: Path) -> None:
-    """Whether the matrix is the final's table itself, or the folder or the store of its run."""
+    """The matrix may be the final's table itself, or the folder or the store of its run."""
     (table,) = tables(run)
     own, other = (
         heuristic(tmp_path / "own.yaml", (16, 16), "a.csv", table.name),

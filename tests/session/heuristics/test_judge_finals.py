@@ -1,4 +1,4 @@
-"""What older tables and failures do to the matrices that policies are judged on."""
+"""Older tables and failures in the matrices on which policies are judged."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_best_known_that_cannot_be_measured_is_passed_over_and_told(old: Pat
 @pytest.mark.usefixtures("fake_mapping")
 @pytest.mark.parametrize("change", ["an absent parameter", "an unknown parameter", "another type", "an illegal value"])
 def test_a_configuration_that_this_version_does_not_have_is_passed_over(run: Path, tmp_path: Path, change: str) -> None:
-    """Its kernel is here, and its time is the best of all."""
+    """The kernel is known, and the configuration's time is the best of all."""
     subject = subject_of(run / FILE_NAME)
     known = subject.matrix.solutions[0].configuration
     made = {
@@ -145,7 +145,7 @@ def test_a_row_without_work_has_no_times(old: Path, work: str) -> None:
 
 
 def test_a_table_takes_the_entries_of_its_own_type_from_a_store(run: Path, tmp_path: Path) -> None:
-    """One type's name begins with another's; the table's own is the longest that fits."""
+    """One type's name begins with another's; the longest name that matches is the table's type."""
     (table,) = tables(run)
     copied = tmp_path / table.name
     shutil.copy(table, copied)
@@ -220,7 +220,8 @@ def test_a_choice_that_failed_in_the_store_is_unanswered(run: Path, tmp_path: Pa
 
 
 def test_leaving_out_a_hard_product_does_not_score_better(run: Path) -> None:
-    """Both choose the fastest three times; at the last product the one takes the slowest, the other nothing."""
+    """Both choose the fastest for three products. For the last product, one chooses the slowest and the other
+    nothing."""
     subject = subject_of(run / FILE_NAME)
     matrix = subject.matrix
     fastest, slowest = (
@@ -250,7 +251,7 @@ def test_a_failure_that_is_the_machines_is_no_answer(run: Path, tmp_path: Path) 
 
 
 def test_the_details_of_a_final_say_what_failed(run: Path, tmp_path: Path) -> None:
-    """What was not measured has not failed."""
+    """A solution that was not measured has not failed."""
     subject = subject_of(run / FILE_NAME)
     problems, solutions = subject.matrix.problems[:2], subject.matrix.solutions[:3]
     first, second, third = solutions

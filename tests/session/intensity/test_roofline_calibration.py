@@ -1,4 +1,4 @@
-"""`tunesmith calibrate roofline`: what is timed, what is written, and that it is found again."""
+"""`tunesmith calibrate roofline`: the cells that are timed, the file that is written, and its use by `characterize`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_copys_reference_is_the_source_and_its_traffic_both_arrays(tmp_path:
 
 @pytest.mark.parametrize("items", [1, 4, 16])
 def test_the_copy_in_cuda_copies_every_element(tmp_path: Path, items: int) -> None:
-    """Run by the host's compiler, a thread a work-item."""
+    """The kernel, compiled by the host's compiler and run with a thread for each work-item."""
     problem = RooflinePlan(["s"], tmp_path / "r.yaml", "fake:CPU:8", SMALL, QUICK)._copy()
     family = KERNELS["CustomCuda"]
     config = family.space(problem.type).defaults | {"ITEMS": items}
@@ -119,7 +119,7 @@ def test_where_nothing_can_copy_nothing_is_written_and_it_is_said(tmp_path: Path
 
 
 def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -> None:
-    """A measurement that has times of nothing but our own configurations, on a target where the library is legal."""
+    """A measure with times of our own configurations only, on a target where the vendor's library is legal."""
     plan = RooflinePlan(["s"], tmp_path / "r.yaml", "fake:CPU:8", SMALL, QUICK)
     plan.target, plan._hidden = H200, False
     problem = Problem(gemm_type("s"), (128, 128, 128))
@@ -127,11 +127,11 @@ def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -
     assert names[0] == ["VendorBlas"]
     assert "CudaSimtGemm" in names[1]
     vendors = plan._configured("VendorBlas", problem.type)
-    asked: list[int] = []
+    counts: list[int] = []
 
     def screen(groups: list[list[Configuration]], problems: list[Problem], racing: bool) -> SimpleNamespace:
         (configs,) = groups
-        asked.append(len(configs))
+        counts.append(len(configs))
         ran = [config for config in configs if config not in vendors]
         times = {(config, problems[0]): SimpleNamespace(seconds=1.0 + number) for number, config in enumerate(ran)}
         return SimpleNamespace(cells=times)
@@ -139,7 +139,7 @@ def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -
     oracle = SimpleNamespace(family=lambda config: KERNELS[names[1][0]])
     run = SimpleNamespace(measure=lambda kind: SimpleNamespace(screen=screen, oracle=oracle, purpose=""))
     assert plan._best(run, problem, "a product") == (names[1][0], 1.0)  # type: ignore[arg-type]
-    assert asked == [1, len(names[1])]
+    assert counts == [1, len(names[1])]
     assert list(plan.remarks()) == []
 
 

@@ -1,4 +1,4 @@
-"""The CMake example: candidates as a step of a build, made anew exactly where the parameters change."""
+"""The CMake example: candidates are a build step, which runs again only if the parameters change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 class Project:
-    """The example's copy with a `tunesmith` of its own, to be configured and built."""
+    """A copy of the example with a `tunesmith` of its own, to be configured and built."""
 
     def __init__(self, folder: Path, generator: str, *options: str) -> None:
         self.source, self.build = folder / "project", folder / "build"
@@ -43,7 +43,7 @@ class Project:
         return done.stdout + done.stderr
 
     def made(self) -> dict[str, int]:
-        """Build, and give the time of everything that was made."""
+        """Build; the modification time of every generated file."""
         self.run("cmake", "--build", self.build)
         paths = [*self.build.glob("kernels/*"), self.build / "candidates.def", self.build / "show_candidates"]
         return {path.name: path.stat().st_mtime_ns for path in paths}
@@ -57,7 +57,10 @@ class Project:
 
 
 @pytest.fixture(
-    params=[pytest.param(one, marks=[pytest.mark.thorough] if one == "Ninja" else []) for one in GENERATORS]
+    params=[
+        pytest.param(generator, marks=[pytest.mark.thorough] if generator == "Ninja" else [])
+        for generator in GENERATORS
+    ]
 )
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     if not shutil.which(GENERATORS[request.param]):
@@ -125,8 +128,8 @@ def test_a_targets_name_finds_its_set(
 def test_a_target_without_a_set_is_refused_with_those_that_there_are(make: str, tmp_path: Path) -> None:
     project = Project(tmp_path, make)
     again = ("cmake", "-S", project.source, "-B", project.build)
-    said = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
-    assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(said.split())
+    output = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
+    assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(output.split())
     both = project.run(*again, "-DTUNING_TARGET=CPU", f"-DPORTBLAS_CONFIG={project.config}", code=1)
     assert "both given" in " ".join(both.split())
     project.run(*again, "-UTUNING_TARGET", f"-DPORTBLAS_CONFIG={project.config}")

@@ -26,7 +26,7 @@ SAME = {"non_local": [{**NON_LOCAL, "vectorization_size": [1]}]}
 
 
 def stand_in(configuration: Configuration) -> str:
-    """A text for each program; vectors of 1 are vectorised in no way."""
+    """A stand-in for sources: one text for each program. Vectors of 1 are the same program with any vectorisation."""
     vectors = configuration.word("Vectorization") if configuration.integer("VectorSize") > 1 else "none"
     return f"kernels of {(configuration | {'Vectorization': vectors}).to_json()}\n"
 
@@ -62,8 +62,8 @@ def test_a_source_for_each_program_and_a_list_of_them(tmp_path: Path) -> None:
         assert text == stand_in(candidate.combination.configuration())
     found = (tmp_path / "c.def").read_text().split("\n")
     assert found[0] == FIRST_LINE
-    assert [line for line in found if line.startswith("BENCH")] == [one.line for one in made.candidates]
-    assert made.listed == tuple(str(tmp_path / "gen" / f"{one.stem}.cl") for one in made.candidates)
+    assert [line for line in found if line.startswith("BENCH")] == [candidate.line for candidate in made.candidates]
+    assert made.listed == tuple(str(tmp_path / "gen" / f"{candidate.stem}.cl") for candidate in made.candidates)
 
 
 def test_candidates_that_are_the_same_program_are_one(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_compat_writes_the_files_that_it_lists_and_the_list_links_with_them(tmp_
 
 
 def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The original's rules let through vectors that no OpenCL has; its sources are written all the same."""
+    """The original's rules allow vectors that OpenCL does not have; the sources are written anyway."""
 
     def refuses(configuration: Configuration) -> str:
         raise UserError("VectorSize", "no such vector", "take another")
@@ -149,7 +149,7 @@ def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatc
     monkeypatch.setattr(portblas_generate, "_standalone", refuses)
     made = make(tmp_path, TWO, RuleSet.COMPAT)
     assert sorted(map(str, (tmp_path / "gen").iterdir())) == sorted(made.listed)
-    assert not [one for one in made.candidates if one.equal_to]
+    assert not [candidate for candidate in made.candidates if candidate.equal_to]
 
 
 @pytest.mark.parametrize("mode", RuleSet)
@@ -167,7 +167,7 @@ def test_a_change_writes_and_removes_what_it_changes_and_nothing_else(tmp_path: 
     by_hand.write_text("// mine\n")
     before = times(tmp_path)
     second = make(tmp_path, {**TWO, "local": [{**LOCAL, "vectorization_size": [2, 4]}]})
-    gone, kept, naive = (one.stem for one in first.candidates)
+    gone, kept, naive = (candidate.stem for candidate in first.candidates)
     new = second.candidates[1].stem
     assert [path.stem for path in second.changes.removed] == [gone]
     assert {path.name for path in second.changes.written} == {f"{new}.cl", "c.def"}
@@ -249,7 +249,9 @@ def test_json_has_everything_and_writes_as_well(tmp_path: Path) -> None:
     assert made["programs"] == len(made["files"]) == len(made["candidates"]) - 1
     assert made["written"] == [str(tmp_path / "c.def")]
     listed = json.loads(invoke("generate", path, "--list-files", "--json").stdout)
-    assert listed["files"] == [f"{one['stem']}.cl" for one in listed["candidates"] if not one["equal_to"]]
+    assert listed["files"] == [
+        f"{candidate['stem']}.cl" for candidate in listed["candidates"] if not candidate["equal_to"]
+    ]
 
 
 def test_no_valid_combination_is_something_to_look_at(tmp_path: Path) -> None:
@@ -273,7 +275,7 @@ def test_configs_lists_our_sets_and_the_user_s_and_says_what_is_wrong_with_them(
     assert re.search(r"^mine +3 +local 2, naive 1 +for \[bold\] tests", result.stdout, re.MULTILINE)
     assert re.search(r"^look at: .*broken\.json:1:2: not valid JSON", result.stdout, re.MULTILINE)
     sets = json.loads(invoke("configs", "--folder", tmp_path, "--json", code=1).stdout)["sets"]
-    by_name = {one["name"]: one for one in sets}
+    by_name = {row["name"]: row for row in sets}
     assert by_name["broken"]["combinations"] is None
     assert "not valid JSON" in by_name["broken"]["problem"]
     assert (by_name["mine"]["shipped"], by_name["cpu"]["shipped"]) == (False, True)

@@ -1,4 +1,4 @@
-"""What `portblas generate` writes with our kernels: OpenCL C that compiles by itself, the same program only once."""
+"""Sources of `portblas generate` with our kernels: OpenCL C that compiles by itself, and each program only once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tunesmith.records import (
 from tunesmith.session.portblas.generate import MARK, generate
 
 ENTRIES = ("gemm_nn", "gemm_tn", "gemm_nt", "gemm_tt")
-SETS = [one.name for one in list_sets() if one.shipped]
+SETS = [portblas_set.name for portblas_set in list_sets() if portblas_set.shipped]
 
 
 class OfFile(PortBlasGemm):
-    """The family with the text of a generated file: its launches, under the file's names for them."""
+    """The family with the text of a generated file, launching its kernels under the file's names."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -44,7 +44,8 @@ class OfFile(PortBlasGemm):
         plan, fields = super().plan(config, problem, target, facts), problem.type.fields
         entry = "gemm_" + "".join("nt"[fields.flag(f"Transpose{matrix}")] for matrix in "AB")
         steps = (
-            replace(one, entry=entry) if isinstance(one, Launch) and one.entry == "gemm" else one for one in plan.steps
+            replace(step, entry=entry) if isinstance(step, Launch) and step.entry == "gemm" else step
+            for step in plan.steps
         )
         return replace(plan, steps=tuple(steps))
 
@@ -54,7 +55,7 @@ class OfFile(PortBlasGemm):
 @pytest.mark.parametrize("algorithm", ["local", "non_local", "interleaved", "naive", "tall_skinny"])
 def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorithm: str, tmp_path: Path) -> None:
     made = generate("default", RuleSet.OURS, folder=tmp_path)
-    candidate = next(one for one in made.candidates if one.combination.algorithm == algorithm)
+    candidate = next(candidate for candidate in made.candidates if candidate.combination.algorithm == algorithm)
     text = (tmp_path / f"{candidate.stem}.cl").read_text()
     assert text.startswith(MARK)
     kernel, interleaved = OfFile(text), algorithm == "interleaved"
@@ -80,20 +81,20 @@ def test_programs_of_the_original_s_files(name: str, candidates: int, programs: 
     """The eight that are equal are full vectorisation by 1."""
     made = generate(DATA / f"{name}.json", RuleSet.OURS)
     assert (len(made.candidates), made.programs) == (candidates, programs)
-    equal = [one.combination for one in made.candidates if one.equal_to]
-    assert all((one.vectorization, one.vector) == ("full", 1) for one in equal)
+    equal = [candidate.combination for candidate in made.candidates if candidate.equal_to]
+    assert all((combination.vectorization, combination.vector) == ("full", 1) for combination in equal)
 
 
 @needs_data
 def test_top_level_tiles_make_another_program() -> None:
     made = generate(DATA / "nvidia_gpu.json", RuleSet.OURS)
-    (swizzled,) = (one for one in made.candidates if one.combination.top == (2, 2))
+    (swizzled,) = (candidate for candidate in made.candidates if candidate.combination.top == (2, 2))
     assert "Tile<8, 8, 8, 8, 1, 1, 2, 2, 1, 1>" in swizzled.line
     assert not swizzled.equal_to
 
 
 def test_what_only_the_original_s_rules_admit_has_a_source_of_its_own_kind(tmp_path: Path) -> None:
-    """A cache line of 6 bytes is none of ours; the original lists it, and an instantiation in C++ says it all."""
+    """Our kernels do not take a cache line of 6 bytes. The original lists it, as an instantiation in C++."""
     path = written(tmp_path, {"local": [{**LOCAL, "cache_line_size": [128, 6], "work_group_sizes": [[12, 8]]}]})
     made = generate(path, RuleSet.COMPAT, folder=tmp_path / "gen")
     assert len(made.candidates) == 2

@@ -42,7 +42,7 @@ def invoke(*words: object):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("nn", 4096, 4096, 4096, 4, "strided"), "REP: is missing before strided"),
         (("nn", 64, 64, 64, 1), "REP: is missing"),
@@ -57,8 +57,8 @@ def invoke(*words: object):  # type: ignore[no-untyped-def]
         (("nn", 64, 64, 64, 1, 5, "--config", "nvidai"), "did you mean nvidia"),
     ],
 )
-def test_a_missing_or_wrong_argument_is_a_mistake_and_no_zero(words, said, tmp_path):
+def test_a_missing_or_wrong_argument_is_a_mistake_and_no_zero(words, message, tmp_path):
     """`tune_nn 4096 4096 4096 4 strided` divides by zero in the original (portBLAS issue 499)."""
     done = invoke(*words, "-o", tmp_path)
     assert isinstance(done.exception, UserError), done.output
-    assert said in str(done.exception)
+    assert message in str(done.exception)

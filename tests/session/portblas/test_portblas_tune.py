@@ -1,4 +1,4 @@
-"""`tunesmith portblas tune`: what it measures in which order, what it survives, what it leaves, and that it is used."""
+"""`tunesmith portblas tune`: the order of measuring, failures that it survives, its files, and their use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
 from tunesmith.devices import Found
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched
-from tunesmith.library.doors import storage_for
-from tunesmith.library.gemm._door import GemmDoor
+from tunesmith.library.call_adapters import storage_for
+from tunesmith.library.gemm._call_adapter import GemmCallAdapter
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Measurement, Outcome, UserError
@@ -70,18 +70,18 @@ def header_of(outcome: Done[PortBlasPlan]) -> Path | None:
     return next((path for path in outcome.written if path.suffix == ".hpp"), None)
 
 
-def measured(told: list[events.Event]) -> list[Configuration]:
-    return [event.solution.configuration for event in told if isinstance(event, events.CellMeasured)]
+def measured(observed: list[events.Event]) -> list[Configuration]:
+    return [event.solution.configuration for event in observed if isinstance(event, events.CellMeasured)]
 
 
 def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_path):
-    """Wrong, crashing, refused, too large: each by name, and no line in the list from the worst to the best."""
+    """Wrong, crashing, refused, too large: each has a reason, and no line in the list from the worst to the best."""
     faults = ("wrong value", "segfault", "launch error", "compile error")
     too_large = DEFAULT | {"WorkGroup": (64, 32, 1)}
     task = fake(listed=(*map(faulty, faults), too_large, TILES[7], TILES[4]))
     outcome = tune(task, tmp_path)
-    (one,) = outcome.plan.tuned
-    assert [reason for reason, _, _ in one.failures()] == [
+    (tuned,) = outcome.plan.tuned
+    assert [reason for reason, _, _ in tuned.failures()] == [
         "rejected: language",
         "wrong result: wrong value",
         "crash: SIGSEGV",
@@ -89,8 +89,9 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
         "compile error: compile error",
         "rejected: work-group size",
     ]
-    assert [row.solution.configuration for row in one.ranked() if row.kind is RowKind.CANDIDATE] == [TILES[7], TILES[4]]
-    assert len(one.listing("it").splitlines()) == 4 + 3
+    candidates = [row for row in tuned.ranked() if row.kind is RowKind.CANDIDATE]
+    assert [row.solution.configuration for row in candidates] == [TILES[7], TILES[4]]
+    assert len(tuned.listing("it").splitlines()) == 4 + 3
     (sentence,) = outcome.look_at
     assert "rejected" not in sentence
     assert sentence.count("(1)") == len(faults)
@@ -99,23 +100,23 @@ def test_what_does_not_run_right_is_a_row_with_a_reason_and_stops_nothing(tmp_pa
 
 def test_the_winner_is_what_the_model_says_and_goes_into_the_logic(tmp_path):
     outcome = tune(fake(listed=FEW), tmp_path)
-    (one,), (path,) = outcome.plan.tuned, outcome.logic_files
+    (tuned,), (path,) = outcome.plan.tuned, outcome.logic_files
     family = KERNELS["FakeGemm"]
-    best = min(FEW, key=lambda config: family.guess(config, one.problem, outcome.target))
-    assert one.winner.solution.configuration == best
-    assert Logic.load(path).choose(one.problem.sizes).solution.configuration == best
+    best = min(FEW, key=lambda config: family.guess(config, tuned.problem, outcome.target))
+    assert tuned.winner.solution.configuration == best
+    assert Logic.load(path).choose(tuned.problem.sizes).solution.configuration == best
     assert header_of(outcome) is None, "there is no kernel of portBLAS's among them"
 
 
 @pytest.mark.thorough
 def test_the_logic_of_a_folder_grows_with_its_sizes(tmp_path):
-    """Another size is another row; the first one's winner stays."""
+    """Another size is another row; the first size's winner stays."""
     first = tune(fake(listed=FEW), tmp_path)
     second = tune(fake(listed=FEW, m=16, n=16, k=4), tmp_path)
     logic = Logic.load(second.logic_files[0])
     for outcome in (first, second):
-        (one,) = outcome.plan.tuned
-        assert logic.choose(one.problem.sizes).solution == one.winner.solution
+        (tuned,) = outcome.plan.tuned
+        assert logic.choose(tuned.problem.sizes).solution == tuned.winner.solution
     assert len(logic.document.rows) == 2
     assert np.isfinite(logic.document.regret.worst), "every candidate was measured at both sizes"
     assert second.plan.tuned[0].row(RowKind.CURRENT).note == "logic, nearest"
@@ -134,17 +135,17 @@ class Interrupting:
     """An observer that presses Ctrl-C after so many measurements."""
 
     def __init__(self, after: int) -> None:
-        self.after, self.told = after, list[events.Event]()
+        self.after, self.observed = after, list[events.Event]()
 
     def __call__(self, event: events.Event) -> None:
-        self.told.append(event)
-        if len(measured(self.told)) == self.after:
+        self.observed.append(event)
+        if len(measured(self.observed)) == self.after:
             raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("guided", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
-    """Nothing is measured twice, and the end is that of a run that was not stopped."""
+    """Nothing is measured twice, and the results are those of a run that was not stopped."""
     task = fake(guided=guided, listed=TILES[:20])
     whole = tune(task, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -152,10 +153,9 @@ def test_after_ctrl_c_the_same_call_goes_on(tmp_path, guided):
     rest: list[events.Event] = []
     parts = tune(task, tmp_path / "parts", rest.append)
     assert parts.ledger.reused >= 15
-    assert [one.winner.solution for one in parts.plan.tuned] == [one.winner.solution for one in whole.plan.tuned]
-    assert [row.time for one in parts.plan.tuned for row in one.ranked()] == [
-        row.time for one in whole.plan.tuned for row in one.ranked()
-    ]
+    for tuned, expected in zip(parts.plan.tuned, whole.plan.tuned, strict=True):
+        assert tuned.winner.solution == expected.winner.solution
+        assert [row.time for row in tuned.ranked()] == [row.time for row in expected.ranked()]
 
 
 def test_the_same_call_again_measures_nothing(tmp_path):
@@ -166,17 +166,17 @@ def test_the_same_call_again_measures_nothing(tmp_path):
 
 @pytest.mark.thorough
 def test_a_guided_search_measures_a_tenth_where_the_model_expects_most(tmp_path):
-    """The tenth, or the least that a model needs; the winner is within 3 % of the whole list's best."""
+    """A tenth is measured, or the least that a model needs; the winner is within 3 % of the whole list's best."""
     depths = tuple(config | {"LoopUnroll": depth} for depth in (4, 8, 16, 32) for config in TILES)
     listed = tuple(config | {"PrefetchGlobalRead": flag} for flag in (False, True) for config in depths)
     outcome = tune(fake(guided=True, listed=listed), tmp_path)
-    (one,) = outcome.plan.tuned
-    assert one.searched
-    tenth = STRATEGIES["surrogate"].count(one.programs, None)
-    assert one.programs - one.left - 1 == tenth == 29, "and the current library, which is listed"
+    (tuned,) = outcome.plan.tuned
+    assert tuned.searched
+    tenth = STRATEGIES["surrogate"].count(tuned.programs, None)
+    assert tuned.programs - tuned.left - 1 == tenth == 29, "and the current library, which is listed"
     family = KERNELS["FakeGemm"]
-    times = [family.guess(config, one.problem, outcome.target) for config in listed]
-    assert family.guess(one.winner.solution.configuration, one.problem, outcome.target) <= 1.03 * min(times)
+    times = [family.guess(config, tuned.problem, outcome.target) for config in listed]
+    assert family.guess(tuned.winner.solution.configuration, tuned.problem, outcome.target) <= 1.03 * min(times)
 
 
 @pytest.mark.thorough
@@ -185,9 +185,9 @@ def test_a_spent_budget_leaves_what_there_is_and_more_of_it_goes_on(tmp_path):
     outcome = tune(task, tmp_path, budget_minutes=1e-9)
     assert outcome.state is RunState.INTERRUPTED
     assert "the budget is spent; the same command with more goes on" in outcome.look_at
-    assert sum(one.left for one in outcome.plan.tuned) >= 4 * 5
+    assert sum(tuned.left for tuned in outcome.plan.tuned) >= 4 * 5
     finished = tune(task, tmp_path)
-    assert (finished.state, [one.left for one in finished.plan.tuned]) == (RunState.FINISHED, [0] * 4)
+    assert (finished.state, [tuned.left for tuned in finished.plan.tuned]) == (RunState.FINISHED, [0] * 4)
 
 
 @pytest.mark.thorough
@@ -199,7 +199,8 @@ def test_long_lists_are_guided_where_there_is_a_budget(tmp_path, monkeypatch):
 
 
 def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypatch):
-    """The same GPU has two ways; elsewhere the system BLAS is called where the kernels run."""
+    """An NVIDIA GPU is called through two APIs; on other devices, the system BLAS is called through the kernels'
+    API."""
     by_opencl = replace(H200, api="OpenCL", selector="OpenCL:0:0")
     monkeypatch.setattr(transposition, "discover", lambda selector, check: (Found(H200.name, H200),))
     assert transposition.blas_target(by_opencl) == H200
@@ -217,26 +218,26 @@ def run(tmp_path_factory) -> tuple[Done[PortBlasPlan], list[events.Event]]:  # t
     folder = tmp_path_factory.mktemp("portblas")
     (folder / "small.json").write_text(json.dumps(SMALL))
     task = PortBlasTask("all", 33, 65, 17, 1, 6, config=str(folder / "small.json"))
-    told: list[events.Event] = []
-    return tune_portblas(task, folder / "run", device="OpenCL", observe=told.append), told
+    observed: list[events.Event] = []
+    return tune_portblas(task, folder / "run", device="OpenCL", observe=observed.append), observed
 
 
 @pytest.mark.opencl
 def test_every_combination_is_a_verified_measurement_or_a_named_rejection(run):
     outcome, _ = run
-    assert [one.name for one in outcome.plan.tuned] == ["nn", "nt", "tn", "tt"]
-    for one in outcome.plan.tuned:
-        assert [row.kind for row in one.rows] == [RowKind.SYSTEM, RowKind.CURRENT, *[RowKind.CANDIDATE] * 4]
-        assert [row.failure for row in one.rows] == [""] * 3 + ["rejected: batch layout"] * 2 + [""]
-        assert all(0 < row.measurement.error < 1e-6 for row in one.rows if row.measurement)
-        assert all(row.time.count >= 6 for row in one.ranked())
+    assert [tuned.name for tuned in outcome.plan.tuned] == ["nn", "nt", "tn", "tt"]
+    for tuned in outcome.plan.tuned:
+        assert [row.kind for row in tuned.rows] == [RowKind.SYSTEM, RowKind.CURRENT, *[RowKind.CANDIDATE] * 4]
+        assert [row.failure for row in tuned.rows] == [""] * 3 + ["rejected: batch layout"] * 2 + [""]
+        assert all(0 < row.measurement.error < 1e-6 for row in tuned.rows if row.measurement)
+        assert all(row.time.count >= 6 for row in tuned.ranked())
 
 
 @pytest.mark.opencl
 def test_the_order_is_system_blas_current_library_combinations(run):
-    """And once more in two rounds, as on any CPU, the first of them backwards."""
-    _, told = run
-    ran = [event.solution for event in told if isinstance(event, events.CellMeasured)]
+    """Two more rounds follow, as on any CPU, the first of them in reverse order."""
+    _, observed = run
+    ran = [event.solution for event in observed if isinstance(event, events.CellMeasured)]
     assert [solution.kernel for solution in ran[:4]] == ["VendorBlas", *["PortBlasGemm"] * 3]
     assert ran[4:10] == [*ran[3:0:-1], *ran[1:4]]
     assert [solution.kernel for solution in ran[10:12]] == ["VendorBlas"] * 2
@@ -245,7 +246,7 @@ def test_the_order_is_system_blas_current_library_combinations(run):
 
 @pytest.mark.opencl
 def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
-    """The interval holds the median of each of the three, and all their samples count."""
+    """The interval contains the median of each of the three rounds, and all their samples count."""
     outcome, _ = run
     rounds: dict[str, dict[str, float]] = {}
     counts: Counter[str] = Counter()
@@ -255,9 +256,9 @@ def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
                 key = f"{entry.solution} {entry.problem}"
                 rounds.setdefault(key, {})[entry.round] = float(np.median(entry.measurement.samples))
                 counts[key] += len(entry.measurement.samples)
-    for one in outcome.plan.tuned:
-        for row in one.ranked():
-            key = f"{row.solution} {one.problem}"
+    for tuned in outcome.plan.tuned:
+        for row in tuned.ranked():
+            key = f"{row.solution} {tuned.problem}"
             medians = rounds[key]
             assert set(medians) == {"full", "full/2", "full/3"}
             assert row.time.low <= min(medians.values()) <= max(medians.values()) <= row.time.high
@@ -267,7 +268,7 @@ def test_a_cpus_times_come_from_rounds_that_lie_apart(run):
 @pytest.mark.opencl
 def test_logic_and_header_have_the_times_of_the_printed_ranking(run):
     outcome, _ = run
-    times = {(one.problem.type, one.problem.sizes): one.winner.time for one in outcome.plan.tuned}
+    times = {(tuned.problem.type, tuned.problem.sizes): tuned.winner.time for tuned in outcome.plan.tuned}
     for path in outcome.logic_files:
         document = Logic.load(path).document
         for row in document.rows:
@@ -275,13 +276,13 @@ def test_logic_and_header_have_the_times_of_the_printed_ranking(run):
             assert row.estimate.seconds == pytest.approx(time.seconds, rel=1e-5), "six digits are written"
             assert row.estimate.count == time.count
     header = (outcome.folder / "portblas_backend.hpp").read_text()
-    for one in outcome.plan.tuned:
-        assert f": {one.flops / one.winner.time.seconds / 1e9:.4g} GFLOP/s\n" in header
+    for tuned in outcome.plan.tuned:
+        assert f": {tuned.flops / tuned.winner.time.seconds / 1e9:.4g} GFLOP/s\n" in header
 
 
 def multiply(library, problem) -> None:
     """On arrays in the problem's layout, against NumPy."""
-    call = GemmDoor().call(library, problem, storage_for(problem, np.random.default_rng(0)))
+    call = GemmCallAdapter().call(library, problem, storage_for(problem, np.random.default_rng(0)))
     call()
     a, b = call.args
     np.testing.assert_allclose(call.keywords["out"], a @ b, rtol=1e-4, atol=1e-4)
@@ -293,25 +294,25 @@ def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
     outcome, _ = run
     launched: list[Launched] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
-        for one in outcome.plan.tuned:
-            multiply(library, one.problem)
-            assert launched[-1].problem == one.problem
-            assert launched[-1].choice.solution == one.winner.solution
-    assert {one.winner.solution.kernel for one in outcome.plan.tuned} == {"PortBlasGemm"}
+        for tuned in outcome.plan.tuned:
+            multiply(library, tuned.problem)
+            assert launched[-1].problem == tuned.problem
+            assert launched[-1].choice.solution == tuned.winner.solution
+    assert {tuned.winner.solution.kernel for tuned in outcome.plan.tuned} == {"PortBlasGemm"}
 
 
 @pytest.mark.opencl
 def test_it_prints_the_originals_lines_from_the_worst_to_the_best(run):
     outcome, _ = run
-    one = outcome.plan.tuned[0]
-    heading, device, size, results, *lines = one.listing(outcome.target.name).splitlines()
+    tuned = outcome.plan.tuned[0]
+    heading, device, size, results, *lines = tuned.listing(outcome.target.name).splitlines()
     assert heading == "======= testing nn ======"
     assert (device, size, results) == (f"Device: {outcome.target.name}", "SIZE : 4", "== Performance Results ==")
     shape = r"(\d\.\d{6}e[+-]\d\d) gflops: (.*) - Time: \d\.\d{6}e[+-]\d\d ms, Error: \d\.\d{6}e-\d\d"
     found = [re.fullmatch(shape, line) for line in lines]
-    speeds = [float(one[1]) for one in found]
+    speeds = [float(match[1]) for match in found]
     assert speeds == sorted(speeds)
-    assert {one[2] for one in found} == {
+    assert {match[2] for match in found} == {
         "System GEMM implementation",
         "tunesmith gemm",
         "Gemm <0, 1, 1, 32, Tile<2, 2, 4, 4, 1, 1, 1, 1, 1, 1>, float_floatgemm_memory:local, "
@@ -320,9 +321,9 @@ def test_it_prints_the_originals_lines_from_the_worst_to_the_best(run):
         "gemm_algorithm:naive, gemm_vectorization:none, vector size1, batch_type:strided>",
     }
     (written,) = (
-        path for path in outcome.written if path.parent.name == "results" and one.problem.type.name in path.name
+        path for path in outcome.written if path.parent.name == "results" and tuned.problem.type.name in path.name
     )
-    assert written.read_text() == one.listing(outcome.target.name) + "\n"
+    assert written.read_text() == tuned.listing(outcome.target.name) + "\n"
 
 
 @pytest.mark.opencl
@@ -332,16 +333,16 @@ def test_the_table_and_the_document_say_the_same(run):
     console.print(report.tables(outcome))
     text = console.export_text()
     document = json.loads(json.dumps(report.document(outcome), allow_nan=False))
-    assert [one["name"] for one in document["transpositions"]] == ["nn", "nt", "tn", "tt"]
-    for one in document["transpositions"]:
-        assert [row["kind"] for row in one["rows"]].count("candidate") == 4
-        assert f"the winner: {one['winner']}" in text or "the current library stays" in text
-        system = next(row for row in one["rows"] if row["kind"] == "system BLAS")
+    assert [entry["name"] for entry in document["transpositions"]] == ["nn", "nt", "tn", "tt"]
+    for entry in document["transpositions"]:
+        assert [row["kind"] for row in entry["rows"]].count("candidate") == 4
+        assert f"the winner: {entry['winner']}" in text or "the current library stays" in text
+        system = next(row for row in entry["rows"] if row["kind"] == "system BLAS")
         assert system["over_system"] == 1.0
-        assert [row["name"] for row in one["rows"] if row["winner"]] == [one["winner"]]
+        assert [row["name"] for row in entry["rows"] if row["winner"]] == [entry["winner"]]
         assert " of SciPy " in system["toolchain"]
-        assert one["failures"] == [
-            {"reason": "rejected: batch layout", "count": 2, "example": one["failures"][0]["example"]}
+        assert entry["failures"] == [
+            {"reason": "rejected: batch layout", "count": 2, "example": entry["failures"][0]["example"]}
         ]
     assert str(header_of(outcome)) in text
 
@@ -358,20 +359,20 @@ def test_the_header_has_the_winner_of_each_transposition(run):
 
 @pytest.mark.opencl
 def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
-    """The system BLAS works on the same sizes one after the other: it has no interleaved batches."""
+    """The system BLAS gets the same sizes as a strided batch, since it has no interleaved batches."""
     opencl_device()
     (tmp_path / "small.json").write_text(json.dumps(SMALL))
     task = PortBlasTask("tn", 5, 7, 6, 6, 6, "interleaved", config=str(tmp_path / "small.json"))
     outcome = tune_portblas(task, tmp_path / "run", device="OpenCL")
-    (one,) = outcome.plan.tuned
-    assert is_interleaved(one.problem.type)
-    assert not is_interleaved(one.row(RowKind.SYSTEM).solution.type)
-    assert [row.failure for row in one.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
+    (tuned,) = outcome.plan.tuned
+    assert is_interleaved(tuned.problem.type)
+    assert not is_interleaved(tuned.row(RowKind.SYSTEM).solution.type)
+    assert [row.failure for row in tuned.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
     launched: list[Launched] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
-        multiply(library, one.problem)
-    assert launched[-1].choice.solution == one.winner.solution
-    assert launched[-1].problem == one.problem
+        multiply(library, tuned.problem)
+    assert launched[-1].choice.solution == tuned.winner.solution
+    assert launched[-1].problem == tuned.problem
 
 
 @pytest.mark.opencl
@@ -380,13 +381,13 @@ def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path
     outcome, _ = run
     task = replace(outcome.plan.task, vendor=True, transposes="tn")
     chosen = tune_portblas(task, outcome.folder, device="OpenCL")
-    (one,) = chosen.plan.tuned
-    fastest = one.ranked()[0]
+    (tuned,) = chosen.plan.tuned
+    fastest = tuned.ranked()[0]
     assert fastest.kind is RowKind.SYSTEM
-    assert one.winner.solution == fastest.solution
+    assert tuned.winner.solution == fastest.solution
     launched: list[Launched] = []
     with tunesmith.load(chosen.logic_files[0], device="OpenCL:0:0", launched=launched.append) as library:
-        multiply(library, one.problem)
+        multiply(library, tuned.problem)
     assert launched[-1].choice.solution.kernel == "VendorBlas"
     assert "Tile<" in header_of(chosen).read_text()
 

@@ -1,4 +1,4 @@
-"""`tunesmith random tune --arch`: programs for a device that is not there, which a device finds later."""
+"""`tunesmith random tune --arch`: programs for a device that is not here, which a run on such a device finds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
 from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
 from tunesmith.report import CompilingReport
-from tunesmith.report.random import compiled as random_compiled
+from tunesmith.report.random.tuned import compiled_document
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import RunOutcome as Done
@@ -49,7 +49,7 @@ def no_process(self: Spawner, module: str) -> None:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Done[CompilePlan]:
-    """Two generators, their default block of 256 beside two others."""
+    """Two generators, with their default block of 256 and two other blocks."""
     toolchain("CUDA")
     return compile_random(TASK, tmp_path_factory.mktemp("run"), "sm_90")
 
@@ -75,7 +75,7 @@ def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled
 
 
 def test_a_device_of_the_architecture_finds_every_program(compiled: Done[CompilePlan], monkeypatch) -> None:
-    """With the modules that its bench would ask for, made from its own target; and without a process to compile in."""
+    """A device's bench asks for modules made from its own target, and finds all of them without a compile process."""
     monkeypatch.setattr(Spawner, "start", no_process)
     family, modules = KERNELS["CudaRandom"], []
     for generator, blocks in (("philox4_32_10", (64, 256, 1024)), ("mt19937", (64, 256))):
@@ -85,9 +85,9 @@ def test_a_device_of_the_architecture_finds_every_program(compiled: Done[Compile
     with Bench(H200, POLICY, compiled.folder / CACHE) as bench:
         made = list(bench.compile(modules))
     assert len(made) == len(modules) == 5
-    assert all(one.found and isinstance(one.made, Binary) for one in made)
+    assert all(compilation.found and isinstance(compilation.made, Binary) for compilation in made)
     facts = {fact for program in compiled.plan.programs for fact in program.facts}
-    assert {fact for one in made for fact in one.made.facts} == facts
+    assert {fact for compilation in made for fact in compilation.made.facts} == facts
 
 
 def test_the_same_command_compiles_nothing_again(compiled: Done[CompilePlan], monkeypatch) -> None:
@@ -124,7 +124,7 @@ def test_too_many_registers_for_a_block_are_named(tmp_path: Path, monkeypatch) -
         None,
         "registers",
     ]
-    document = random_compiled.document(outcome)
+    document = compiled_document(outcome)
     assert document["generators"][0]["rejected"] == {"registers": 1}  # type: ignore[index]
     assert document["look_at"] == []
 
@@ -166,7 +166,9 @@ def test_what_the_compiler_refuses_is_told_with_its_words_and_exits_with_1(tmp_p
 
     def broken(self, config, kind):
         made = modules(self, config, kind)
-        return tuple(replace(one, text=one.text + "\n#if BLOCK_SIZE == 64\n#error too odd\n#endif\n") for one in made)
+        return tuple(
+            replace(module, text=module.text + "\n#if BLOCK_SIZE == 64\n#error too odd\n#endif\n") for module in made
+        )
 
     monkeypatch.setattr(random_family.CudaRandom, "modules", broken)
     done = tune(*ASKED, "--arch", "sm_90", "-o", tmp_path, "--json")
@@ -182,7 +184,7 @@ def test_what_the_compiler_refuses_is_told_with_its_words_and_exits_with_1(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--arch", "sm_60"), r"--arch: NVRTC does not compile for 'sm_60'; this one \(NVRTC [0-9.]+\) has sm_"),
         (("--arch", "sm_90a"), "does not compile for 'sm_90a'"),
@@ -195,10 +197,10 @@ def test_what_the_compiler_refuses_is_told_with_its_words_and_exits_with_1(tmp_p
     ],
 )
 def test_what_cannot_be_compiled_for_is_a_mistake_with_its_place(
-    arguments: tuple[str, ...], said: str, tmp_path: Path
+    arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     toolchain("CUDA")
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         tune(*arguments, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -218,18 +220,18 @@ def kept(monkeypatch) -> None:
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
-def modules_of(asked: Job) -> tuple[Module, ...]:
-    return KERNELS[asked.solution.kernel].modules(asked.solution.configuration, asked.problem.type)
+def modules_of(job: Job) -> tuple[Module, ...]:
+    return KERNELS[job.solution.kernel].modules(job.solution.configuration, job.problem.type)
 
 
 def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path: Path, monkeypatch) -> None:
     jobs = [job(LoopUnroll=unroll) for unroll in (8, 16)]
     with Bench(GPU, QUICK, tmp_path) as bench:
         assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
-    seen: list[object] = []
-    with Bench(GPU, QUICK, tmp_path, seen.append) as bench:
+    observed: list[object] = []
+    with Bench(GPU, QUICK, tmp_path, observed.append) as bench:
         assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
-    built = [event for event in seen if isinstance(event, ModuleCompiled)]
+    built = [event for event in observed if isinstance(event, ModuleCompiled)]
     assert [event.seconds for event in built] == [0.0, 0.0]
 
 
@@ -237,9 +239,9 @@ def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
     broken = modules_of(job(fault="compile error"))
     for _ in range(2):
         with Bench(GPU, QUICK, tmp_path) as bench:
-            (one,) = bench.compile(broken)
-        assert isinstance(one.made, Measurement)
-        assert (one.made.reason, one.found) == ("compile error", False)
+            (compilation,) = bench.compile(broken)
+        assert isinstance(compilation.made, Measurement)
+        assert (compilation.made.reason, compilation.found) == ("compile error", False)
 
 
 def test_a_damaged_binary_is_compiled_again(kept, tmp_path: Path) -> None:
@@ -282,10 +284,10 @@ def test_a_tuning_on_a_gpu_compiles_nothing_that_was_compiled_without_it(tmp_pat
     toolchain("CUDA")
     architecture = cuda_device().target.architecture
     compile_random(TASK, tmp_path, architecture)
-    seen: list[object] = []
+    observed: list[object] = []
     task = replace(TASK, bytes=(1 << 24,), grow=False)
-    outcome = tune_random(task, tmp_path, device="CUDA", observe=seen.append)
-    assert all(one.measurement.ok for one in outcome.plan.measured)
-    built = [event for event in seen if isinstance(event, ModuleCompiled)]
+    outcome = tune_random(task, tmp_path, device="CUDA", observe=observed.append)
+    assert all(row.measurement.ok for row in outcome.plan.measured)
+    built = [event for event in observed if isinstance(event, ModuleCompiled)]
     assert len(built) == 5
     assert {event.seconds for event in built} == {0.0}

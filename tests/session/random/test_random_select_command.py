@@ -1,4 +1,4 @@
-"""`tunesmith random select` from its files to what it prints, writes and exits with."""
+"""`tunesmith random select`: its input files, what it prints and writes, and its exit codes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_choice_without_anything_to_look_at_exits_with_0_and_writes_what_was_a
 def test_something_to_look_at_exits_with_1_and_the_rest_is_chosen(good: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     document = select(tmp_path / "broken.json", good, code=1)
-    assert [one["chosen"] for one in document["decisions"]] == [[64, 512]]
+    assert [decision["chosen"] for decision in document["decisions"]] == [[64, 512]]
     assert document["look_at"][0].startswith(f"{tmp_path}/broken.json:1: is no JSON")
     slower = write(
         tmp_path / "slower.json",
@@ -165,7 +165,7 @@ def test_compat_exits_with_0_where_rocrands_script_does(good: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("case", sorted(path.parent for path in GOLDEN.glob("*/exit_code.txt")), ids=lambda p: p.name)
 def test_compat_exits_as_rocrands_script_did(case: Path, tmp_path: Path) -> None:
-    """Ours tells nothing chosen (2) from something wrong (1)."""
+    """Our exit codes differ for nothing chosen (2) and something wrong (1)."""
     done = invoke("select", *sorted(case.glob("*tuning*.json")), "--objective", "compat", "--out-dir", tmp_path)
     assert bool(done.exit_code) == bool(int((case / "exit_code.txt").read_text())), done.output
 
@@ -190,7 +190,7 @@ def test_compat_follows_the_script_of_2026_for_primbench_and_the_one_before_for_
     document = select(new, "--objective", "compat", code=0)
     assert document["decisions"][0]["chosen"] == [512, 512]
     assert [row["shape"] for row in document["decisions"][0]["ranking"]] == [[512, 512], [256, 512]]
-    assert any("256x600 left out" in one["detail"] for one in document["decisions"][0]["remarks"])
+    assert any("256x600 left out" in remark["detail"] for remark in document["decisions"][0]["remarks"])
     assert select(old, "--objective", "compat", code=0)["decisions"][0]["chosen"] == [256, 600]
 
 
@@ -201,8 +201,10 @@ def test_a_caution_is_told_again_and_stays_in_header_and_table_until_it_is_chose
     busy.write_text(json.dumps({"context": context, "benchmarks": benchmarks("xorwow", GOOD)}))
     other = write(tmp_path / "other.json", benchmarks("xorwow", GOOD), "sm_90")
     document = select(busy, other, "--out-dir", out, code=1)
-    assert [one.partition(";")[0] for one in document["look_at"]] == [f"{busy}: when it was measured, {caution}"]
-    assert [one["cautions"] for one in document["decisions"]] == [[caution], []]
+    assert [sentence.partition(";")[0] for sentence in document["look_at"]] == [
+        f"{busy}: when it was measured, {caution}"
+    ]
+    assert [decision["cautions"] for decision in document["decisions"]] == [[caution], []]
     assert f"look at: {busy}: when it was measured, {caution}" in invoke("select", busy).stdout
     assert select(busy, "--objective", "compat", code=0)["look_at"]
     header, table = out / "xorwow_config.hpp", out / "tunesmith_random.json"
@@ -227,7 +229,7 @@ def test_an_architecture_that_is_a_keyword_is_refused_in_headers_and_the_others_
     ]
     out = tmp_path / "out"
     document = select(*own, good, "--out-dir", out, code=1)
-    assert [one.partition(";")[0] for one in document["look_at"]] == [
+    assert [sentence.partition(";")[0] for sentence in document["look_at"]] == [
         "co_await: cannot be the name of an architecture in a C++ header",
         "register: cannot be the name of an architecture in a C++ header",
     ]

@@ -1,4 +1,4 @@
-"""`tunesmith random tune`: the matrix and its growth, a whole run on this machine's CPU, and that its table is used."""
+"""`tunesmith random tune`: the matrix and its growth, a whole run on this machine's CPU, and the use of its table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_grids_grow_beyond_a_winner_on_their_edge_and_only_there(chosen, gri
 
 
 def test_a_winner_with_the_fewest_threads_lies_on_an_edge_too():
-    """Eight of the shipped winners of rocRAND's sit exactly at its floor of 32,768 threads."""
+    """Eight of rocRAND's shipped winners have exactly its least number of threads, 32,768."""
     matrix = LaunchMatrix((64, 256), (128, 256, 512), 32768)
     grown = matrix.beyond([LaunchShape(64, 512)])
     assert LaunchShape(64, 256) in grown.shapes()
@@ -74,7 +74,7 @@ def test_a_winner_with_the_fewest_threads_lies_on_an_edge_too():
 
 
 @pytest.mark.parametrize(
-    ("task", "said"),
+    ("task", "message"),
     [
         (RandomTask(generators=("philox",)), "--generators: there is no philox"),
         (RandomTask(distributions=("gauss",)), "--distributions: there is no gauss"),
@@ -84,10 +84,10 @@ def test_a_winner_with_the_fewest_threads_lies_on_an_edge_too():
         (RandomTask(distributions=("poisson",), value_types=("float",)), "nothing is left to tune"),
     ],
 )
-def test_a_task_that_means_nothing_is_a_mistake_with_its_place(task, said, tmp_path):
+def test_a_task_that_means_nothing_is_a_mistake_with_its_place(task, message, tmp_path):
     with pytest.raises(UserError) as error:
         tune_random(task, tmp_path)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 # --- a run ----------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ TASK = RandomTask(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three generators, two distributions, five shapes each. That this machine may be busy is not told here."""
+    """Three generators, two distributions, five shapes each. Cautions about a busy machine are left out."""
     opencl_device()
     folder = tmp_path_factory.mktemp("random")
     with pytest.MonkeyPatch.context() as patch:
@@ -117,15 +117,15 @@ def run(tmp_path_factory):
 
 def test_everything_legal_is_verified_and_measured(run):
     outcome, _, _ = run
-    assert [one for one in outcome.plan.measured if not one.measurement.ok] == []
+    assert [row for row in outcome.plan.measured if not row.measurement.ok] == []
     shapes = {LaunchShape(block, grid) for block in TASK.blocks for grid in TASK.grids}
     defaults = {"philox4_32_10": (256, 1024), "xorwow": (256, 512), "threefry2_32_20": (256, 1024)}
     for generator, default in defaults.items():
         for distribution in TASK.distributions:
             of_this = {
-                one.shape
-                for one in outcome.plan.measured
-                if one.problem.type.name.startswith(f"{generator}_{distribution}_float")
+                row.shape
+                for row in outcome.plan.measured
+                if row.problem.type.name.startswith(f"{generator}_{distribution}_float")
             }
             assert of_this == shapes | {LaunchShape(*default)}
 
@@ -139,17 +139,17 @@ def test_the_default_and_what_may_be_the_fastest_are_measured_in_rounds_that_lie
             shape = (config.integer("BlockSize"), config.integer("GridSize"))
             taken = rounds.setdefault((entry.problem.type.name, shape), {})
             taken[entry.round] = entry.measurement.estimate.count
-    for one in outcome.plan.measured:
-        of_this = [other for other in outcome.plan.measured if other.problem == one.problem]
-        taken = rounds[one.problem.type.name, (one.shape.block, one.shape.grid)]
-        is_default = one.shape == default_shape(generator_of(one.problem.type))
-        if is_default or one.seconds.seconds == min(other.seconds.seconds for other in of_this):
+    for row in outcome.plan.measured:
+        of_this = [other for other in outcome.plan.measured if other.problem == row.problem]
+        taken = rounds[row.problem.type.name, (row.shape.block, row.shape.grid)]
+        is_default = row.shape == default_shape(generator_of(row.problem.type))
+        if is_default or row.seconds.seconds == min(other.seconds.seconds for other in of_this):
             assert set(taken) >= {"full", "full/2", "full/3"}
-        assert one.seconds.count == sum(count for name, count in taken.items() if "recheck" not in name)
+        assert row.seconds.count == sum(count for name, count in taken.items() if "recheck" not in name)
 
 
 def test_where_the_rounds_show_the_repeated_to_be_slower_what_may_now_be_the_fastest_is_repeated_too(monkeypatch):
-    """Otherwise a shape wins by its one measurement, made while the machine was faster."""
+    """Without the rounds, a shape may win by a single measurement that was made while the machine was faster."""
     task = replace(TASK, generators=("philox4_32_10",), distributions=("uniform",))
     target = replace(fake_target(), kind="CPU")
     plan = RandomPlan(task, target)
@@ -159,18 +159,18 @@ def test_where_the_rounds_show_the_repeated_to_be_slower_what_may_now_be_the_fas
     later = {LaunchShape(64, 2): 2.0, LaunchShape(64, 8): 1.6}
     shapes = {default_shape(generator): 5.0, **first}
     plan.measured = [MeasuredShape(problem, shape, _of_seconds(seconds)) for shape, seconds in shapes.items()]
-    asked: list[set[LaunchShape]] = []
+    measured_shapes: list[set[LaunchShape]] = []
 
     def in_rounds(_run, of, chosen, _rounds):
-        asked.append(set(chosen))
+        measured_shapes.append(set(chosen))
         plan.measured = [
-            replace(one, measurement=_of_seconds(later.get(one.shape, 5.0))) if one.shape in chosen else one
-            for one in plan.measured
+            replace(row, measurement=_of_seconds(later.get(row.shape, 5.0))) if row.shape in chosen else row
+            for row in plan.measured
         ]
 
     monkeypatch.setattr(plan, "_take_rounds", in_rounds)
     plan._repeat(None, generator)
-    assert asked == [{LaunchShape(64, 2), default_shape(generator)}, {LaunchShape(64, 8)}]
+    assert measured_shapes == [{LaunchShape(64, 2), default_shape(generator)}, {LaunchShape(64, 8)}]
 
 
 def _of_seconds(seconds: float) -> Measurement:
@@ -181,15 +181,15 @@ def test_its_rows_are_read_back_as_they_were_measured(run):
     outcome, written, _ = run
     reading = read_random([path for path in written if path.name.startswith("benchmark")])
     assert reading.complaints == ()
-    told = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in reading.rows}
+    from_json = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in reading.rows}
     known = {(row.generator, row.distribution, row.shape): row.gigabytes_per_second for row in outcome.plan.rows()}
-    assert told == pytest.approx(known, rel=1e-12)
+    assert from_json == pytest.approx(known, rel=1e-12)
     context = json.loads(written[0].read_text())["context"]
     assert context["hdp_gcn_arch_name"] == outcome.target.architecture
 
 
 def test_its_folder_gives_the_rows_of_its_json(run):
-    """What the store holds, to the last bit; with the JSON beside it, each measurement counts once."""
+    """The rows of the store, to the last bit. If the JSON is beside it, each measurement counts once."""
     _, written, folder = run
     json_files = [path for path in written if path.name.startswith("benchmark")]
     by_json, by_store = read_random(json_files), read_random([folder])
@@ -217,15 +217,15 @@ def test_the_same_command_measures_nothing_again(run):
     again = tune_random(TASK, folder, device="OpenCL")
     assert again.ledger.measured == 0
     assert again.ledger.reused == outcome.ledger.measured - 2  # the first launch was measured twice more, as the anchor
-    assert [(one.shape, one.measurement.samples) for one in again.plan.measured] == [
-        (one.shape, one.measurement.samples) for one in outcome.plan.measured
+    assert [(row.shape, row.measurement.samples) for row in again.plan.measured] == [
+        (row.shape, row.measurement.samples) for row in outcome.plan.measured
     ]
 
 
 def test_a_filter_picks_by_googles_names(run):
     _, _, folder = run
     outcome = tune_random(replace(TASK, pattern="xorwow.*normal.*_t64_b8"), folder, device="OpenCL")
-    assert {(one.problem.type.name, one.shape) for one in outcome.plan.measured} == {
+    assert {(row.problem.type.name, row.shape) for row in outcome.plan.measured} == {
         ("xorwow_normal_float_dynamic", LaunchShape(64, 8))
     }
     assert outcome.ledger.measured == 0
@@ -234,13 +234,13 @@ def test_a_filter_picks_by_googles_names(run):
 @pytest.mark.opencl
 @pytest.mark.thorough
 def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
-    """Every size has a winner among the forks' survivors, and its store is one to choose from."""
+    """Every size has a winner among the forks' survivors, and `random select` can read the store."""
     opencl_device()
     outcome = session.tune(EXAMPLES / "random.yaml", tmp_path, device="OpenCL")
     (path,) = outcome.logic_files
     logic = Logic.load(path)
     assert [row.sizes for row in logic.document.rows] == [(262144,), (524288,), (786432,), (1048576,), (4096,)]
-    assert {one.solution.configuration["BlockSize"] for one in logic.document.solutions} <= {16, 64}
+    assert {solution.solution.configuration["BlockSize"] for solution in logic.document.solutions} <= {16, 64}
     assert {row.bytes for row in read_random([tmp_path]).rows} == {4 * row.sizes[0] for row in logic.document.rows}
 
 
@@ -251,7 +251,7 @@ def watched(*looks: Health, target=GPU) -> list[str]:
     ticks, rest = iter(range(0, 1000, 10)), iter(looks)
     watch = HealthWatch(target, lambda _: next(rest), lambda: next(ticks))
     for _ in looks:
-        watch.happened()
+        watch.look_if_due()
     return list(watch.sentences())
 
 
@@ -260,9 +260,9 @@ def test_a_quiet_device_is_not_talked_about():
 
 
 def test_company_and_a_clock_that_is_held_down_are_said():
-    said = watched(Health(others=2), Health(throttled=("sw thermal slowdown",)), Health())
-    assert any("not alone" in sentence and "2 other" in sentence for sentence in said)
-    assert any("sw thermal slowdown" in sentence and "33 %" in sentence for sentence in said)
+    sentences = watched(Health(others=2), Health(throttled=("sw thermal slowdown",)), Health())
+    assert any("not alone" in sentence and "2 other" in sentence for sentence in sentences)
+    assert any("sw thermal slowdown" in sentence and "33 %" in sentence for sentence in sentences)
 
 
 def test_a_host_that_is_busy_all_the_time_is_said_and_a_moment_is_not():
@@ -284,16 +284,16 @@ def test_what_a_busy_host_makes_doubtful_is_told_until_it_is_measured_anew(tmp_p
     glance = Health(busy=99.0)
     monkeypatch.setattr(frame_run, "HealthWatch", lambda target: HealthWatch(target, lambda _: glance))
     first = tune_random(task, folder, device="OpenCL")
-    assert [one for one in first.look_at if one.startswith(BUSY)]
+    assert [sentence for sentence in first.look_at if sentence.startswith(BUSY)]
     glance = Health(busy=0.0)
     again = tune_random(task, folder, device="OpenCL")
     assert again.ledger.measured == 0
     for outcome in (first, again):
         (benchmark,) = (path for path in outcome.written if path.name.startswith("benchmark"))
         (tuned,) = read_table(folder / TABLE).entries[architecture_name(outcome.target.architecture)].values()
-        assert [one for one in tuned.cautions if one.startswith(BUSY)]
+        assert [caution for caution in tuned.cautions if caution.startswith(BUSY)]
         for given in (benchmark, folder):
-            assert [one for one in read_random([given]).complaints if BUSY in str(one)]
+            assert [complaint for complaint in read_random([given]).complaints if BUSY in str(complaint)]
     assert "// doubtful: the host was busy" in (folder / "xorwow_config.hpp").read_text()
     tune_random(replace(task, bytes=(1 << 19,)), tmp_path / "quiet", device="OpenCL")
     assert read_random([tmp_path / "quiet"]).complaints == ()
@@ -303,5 +303,5 @@ def test_looks_are_seconds_apart():
     now = iter((0.0, 0.5, 1.9, 2.1, 2.2))
     watch = HealthWatch(GPU, lambda _: Health(), lambda: next(now))
     for _ in range(5):
-        watch.happened()
-    assert len(watch.seen) == 2
+        watch.look_if_due()
+    assert len(watch.looks) == 2

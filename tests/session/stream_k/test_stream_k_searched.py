@@ -1,4 +1,5 @@
-"""Which launches of a product a sweep compares: what was predicted, and what is searched whatever was predicted."""
+"""The launches of a product that a sweep compares: predicted ones, and searched ones, which do not depend on
+predictions."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import pytest
 
 from stream_k_fakes import calibration
 from tunesmith.models.stream_k.predict import Calibrated, Portable, Published, Room, StreamKChoice, Work
-from tunesmith.session.stream_k.choices import EVEN, as_launched, closer, log_spaced, sweep_of
+from tunesmith.session.stream_k.choices import EVEN, as_launched, log_spaced, neighbours_of_best, sweep_of
 
 ROOM = Room(132)
 DEPTH = 64
@@ -21,10 +22,10 @@ def test_grids_are_as_many_as_asked_for_and_reach_both_ends(most, count):
     assert grids[-1] == most or count == 1
 
 
-def tried_of(work, room, *said, grids=24, parts=(), capped=False):
-    """All that is compared."""
-    asked, searched = sweep_of(work, room, said, grids=grids, parts=parts, capped=capped)
-    return list(dict.fromkeys([*asked, *searched]))
+def tried_of(work, room, *predicted, grids=24, parts=(), capped=False):
+    """All choices that a sweep tries at first."""
+    from_models, searched = sweep_of(work, room, predicted, grids=grids, parts=parts, capped=capped)
+    return list(dict.fromkeys([*from_models, *searched]))
 
 
 def test_every_number_of_split_tiles_is_tried_on_every_grid():
@@ -39,9 +40,9 @@ def test_every_number_of_split_tiles_is_tried_on_every_grid():
 
 @pytest.mark.parametrize("work", [Work(140, 64, DEPTH), Work(27, 1024, DEPTH), Work(1, 512, DEPTH)])
 def test_what_is_searched_does_not_depend_on_what_was_predicted(work):
-    """Else the best that is found would lie near our own choice, since more is tried there."""
+    """If it did, more would be tried near our own choice, and the best that is found would lie there."""
     predictions = (StreamKChoice(132), StreamKChoice(97, work.tiles % 97), StreamKChoice(108, splits=4))
-    searched = [sweep_of(work, ROOM, [one], grids=24, parts=(2, 4), capped=False)[1] for one in predictions]
+    searched = [sweep_of(work, ROOM, [choice], grids=24, parts=(2, 4), capped=False)[1] for choice in predictions]
     assert searched[0] == searched[1] == searched[2] != []
 
 
@@ -54,19 +55,16 @@ def test_what_is_next_to_the_best_that_was_searched_is_tried_after_it():
     work = Work(140, 64, DEPTH)
     grids = [grid for grid in log_spaced(132, 24) if grid < 132]
     grid = grids[-1]
-    below = max(one for one in log_spaced(132, 24) if one < grid)
-    near = {one.grid for one in closer(work, StreamKChoice(grid, 140 - grid), ROOM, grids=24, parts=(), capped=False)}
+    below = max(other for other in log_spaced(132, 24) if other < grid)
+
+    def neighbours(best, parts=()):
+        return list(neighbours_of_best(work, best, ROOM, grids=24, parts=parts, capped=False))
+
+    near = {choice.grid for choice in neighbours(StreamKChoice(grid, 140 - grid))}
     halfway = {round((grid * other) ** 0.5) for other in (below, 132)}
     assert near - {132} == ({grid - 1, grid + 1} | halfway) - {grid, 132}, "132 stands for whole tiles"
-    assert {
-        one.splits for one in closer(work, StreamKChoice(132, splits=4), ROOM, grids=24, parts=(2, 4), capped=False)
-    } == {
-        3,
-        5,
-    }
-    assert not list(closer(work, StreamKChoice(132), ROOM, grids=24, parts=(), capped=False)), (
-        "whole tiles have no neighbour"
-    )
+    assert {choice.splits for choice in neighbours(StreamKChoice(132, splits=4), parts=(2, 4))} == {3, 5}
+    assert not neighbours(StreamKChoice(132)), "whole tiles have no neighbour"
 
 
 def test_whole_tiles_are_one_launch_unless_grids_are_capped():
@@ -95,4 +93,4 @@ def test_what_is_compared_is_always_tried():
                 tried = tried_of(work, ROOM, choice, grids=4, parts=(2, 4))
                 assert as_launched(work, choice, ROOM, False) in tried
                 assert StreamKChoice.whole_tiles(work, ROOM) in tried
-                assert iterations < 4 or {2, 4} <= {one.splits for one in tried}
+                assert iterations < 4 or {2, 4} <= {choice.splits for choice in tried}

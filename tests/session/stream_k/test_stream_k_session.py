@@ -1,4 +1,4 @@
-"""`tunesmith calibrate stream-k` and `tunesmith stream-k explain`: from the question to the file, on this machine's CPU
+"""`tunesmith calibrate stream-k` and `tunesmith stream-k explain`: from the task to the file, on this machine's CPU
 and for devices that are not there."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tunesmith.session.stream_k import calibrate as stream_k_calibrate
 from tunesmith.session.stream_k import explain as stream_k_explain
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
-from tunesmith.session.stream_k.kernels import TileFilter, asked, type_named
+from tunesmith.session.stream_k.kernels import TileFilter, kernels_named, type_named
 from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
@@ -46,7 +46,7 @@ TILE = TileFilter(16, 16, 8)
 
 
 def test_a_data_type_means_the_form_that_suits_the_device():
-    (on_cpu,), (on_gpu,) = asked("s", None, CPU), asked("single", None, GPU)
+    (on_cpu,), (on_gpu,) = kernels_named("s", None, CPU), kernels_named("single", None, GPU)
     assert isinstance(on_cpu.kernel, RegisterGemm)
     assert isinstance(on_gpu.kernel, TiledGemm)
     assert on_gpu.tile == MacroTile(64, 64, 8)
@@ -56,38 +56,44 @@ def test_a_data_type_means_the_form_that_suits_the_device():
 @pytest.mark.parametrize("word", ["bf16", "half", "tf32"])
 def test_a_tensor_core_kernel_is_calibrated_in_a_layout_that_it_reads_as_it_lies(word):
     """Copies of operands would be timed with the launches."""
-    (one,) = asked(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
-    plan = one.kernel.plan(one.configuration, one.problem(1024, 1024, 1, 4096), H200)
+    (kernel,) = kernels_named(word, TileFilter.of("256x128"), H200, "CudaWgmmaGemm")
+    plan = kernel.kernel.plan(kernel.configuration, kernel.problem(1024, 1024, 1, 4096), H200)
     assert len(plan.steps) == 1
 
 
 @pytest.mark.parametrize(("word", "tile"), [("128x32", MacroTile(128, 32, 8)), ("64x64x16", MacroTile(64, 64, 16))])
 def test_a_tile_is_made_of_what_the_family_offers(word, tile):
-    (one,) = asked("d", TileFilter.of(word), GPU)
-    assert one.tile == tile
-    assert one.subject.data_type == "d"
+    (kernel,) = kernels_named("d", TileFilter.of(word), GPU)
+    assert kernel.tile == tile
+    assert kernel.subject.data_type == "d"
 
 
 def test_a_tuning_file_means_each_tile_that_it_forks(tmp_path):
-    """9 forks, of which 32 x 128 and others come twice; the narrow ones need a deeper unroll, which a step has."""
+    """9 forks, of which 32 x 128 and others occur twice. The narrow tiles need a deeper unroll, which a step has."""
     from described import EXAMPLES
 
-    kernels = asked(str(EXAMPLES / "wiki.yaml"), None, GPU)
-    assert {(one.tile.m, one.tile.n) for one in kernels} == {(16, 256), (32, 128), (64, 64), (128, 32), (256, 16)}
-    assert [one.tile.m for one in asked(str(EXAMPLES / "wiki.yaml"), TileFilter(64, 64), GPU)] == [64]
+    kernels = kernels_named(str(EXAMPLES / "wiki.yaml"), None, GPU)
+    assert {(kernel.tile.m, kernel.tile.n) for kernel in kernels} == {
+        (16, 256),
+        (32, 128),
+        (64, 64),
+        (128, 32),
+        (256, 16),
+    }
+    assert [kernel.tile.m for kernel in kernels_named(str(EXAMPLES / "wiki.yaml"), TileFilter(64, 64), GPU)] == [64]
 
 
 @pytest.mark.parametrize(
-    ("what", "tile", "said"),
+    ("what", "tile", "message"),
     [
         ("q", None, "is no tuning file, data type or problem type"),
         ("s", TileFilter(7, 7), "with a tile of 7x7"),
         ("nothing.yaml", None, "no such file"),
     ],
 )
-def test_what_means_no_kernel_is_said(what, tile, said):
-    with pytest.raises(UserError, match=said):
-        asked(what, tile, GPU)
+def test_what_means_no_kernel_is_said(what, tile, message):
+    with pytest.raises(UserError, match=message):
+        kernels_named(what, tile, GPU)
 
 
 @pytest.mark.parametrize("word", ["64", "64x", "0x64", "64x64x64x64", "a x b", "64x-1"])
@@ -103,7 +109,7 @@ def test_a_types_name_says_everything_about_it():
 
 @pytest.mark.parametrize("tiles", [1, 2, 7, 12, 132, 997])
 def test_a_run_is_a_problem_of_just_so_many_tiles(tiles):
-    (kernel,) = asked("Cijk_Ailk_Bljk_SB", None, GPU)
+    (kernel,) = kernels_named("Cijk_Ailk_Bljk_SB", None, GPU)
     problem = kernel.problem_of(Work(tiles, 5, kernel.tile.depth))
     m, n, batch, k = problem.sizes
     assert kernel.tile.work(m, n, batch, k) == Work(tiles, 5, kernel.tile.depth)
@@ -111,7 +117,7 @@ def test_a_run_is_a_problem_of_just_so_many_tiles(tiles):
 
 
 def test_a_batch_needs_a_type_that_has_one():
-    (kernel,) = asked("s", None, GPU)
+    (kernel,) = kernels_named("s", None, GPU)
     with pytest.raises(UserError, match="has no batch, 3 was given"):
         kernel.problem(64, 64, 3, 64)
 
@@ -128,23 +134,23 @@ def quick(monkeypatch):
 @pytest.mark.opencl
 @pytest.mark.thorough
 def test_the_whole_way_on_this_machine(tmp_path, quick):
-    """Calibrate, go on without measuring anything, keep what a person puts right, explain from the file, measure."""
+    """Calibrate, resume without measuring, keep a person's adjustment, explain from the file, measure."""
     opencl_device()
     out, task = tmp_path / "calibration.yaml", CalibrationTask(("s",), TILE)
     first = calibrate_stream_k(task, out, device="OpenCL")
     assert first.state is RunState.FINISHED
-    (one,) = read(out)
-    assert one.subject.tile == MacroTile(16, 16, 8)
-    assert one.subject.room == Room(first.target.compute_units)
-    assert len(one.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
-    assert one.values[0] > 0
+    (stored,) = read(out)
+    assert stored.subject.tile == MacroTile(16, 16, 8)
+    assert stored.subject.room == Room(first.target.compute_units)
+    assert len(stored.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
+    assert stored.values[0] > 0
 
     text = out.read_text().replace("start: {", "start: {adjusted: 500000.0, ", 1)
     out.write_text(text)
     again = calibrate_stream_k(task, out, device="OpenCL")
-    assert (again.ledger.measured, again.ledger.reused) == (0, len(one.runs))
+    assert (again.ledger.measured, again.ledger.reused) == (0, len(stored.runs))
     assert [made.adjusted for made in again.plan.made] == [{"start": pytest.approx(0.5)}]
-    assert read(out)[0].runs == one.runs
+    assert read(out)[0].runs == stored.runs
 
     question = ExplainTask((48, 48, 1, 512), TILE, calibration=out, device="OpenCL", measure=True)
     made = explain_stream_k(question, {"TUNESMITH_STREAMK_FULL_TILES": "0", "TUNESMITH_STREAMK_FIXED_GRID": "5"})
@@ -171,8 +177,8 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
 
 
 def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
-    """Also where a work-group has several tiles, which are else launched with a work-group each."""
-    (kernel,) = asked("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
+    """This includes whole tiles, which without the cap have a work-group each."""
+    (kernel,) = kernels_named("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
     for work, choice in calibration_runs(kernel.room, kernel.tile, ()):
         config = kernel.configured(StreamKDecision(work, choice))
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
@@ -288,7 +294,7 @@ def test_sizes_that_are_none_are_said(size):
 
 @pytest.mark.opencl
 def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch):
-    """Of nine runs, the fewest that can be fitted."""
+    """A calibration of nine runs, the fewest that can be fitted."""
     opencl_device()
     monkeypatch.setattr(stream_k_calibrate, "calibration_runs", _few)
     out = tmp_path / "c.yaml"
@@ -305,5 +311,5 @@ def _few(room, tile, splits):
     from tunesmith.models.stream_k.predict import SPLITS, calibration_runs
 
     assert splits == SPLITS, "the family has split-K"
-    runs = [one for one in calibration_runs(room, tile, splits) if one[0].iterations <= 48 * 8]
+    runs = [launch for launch in calibration_runs(room, tile, splits) if launch[0].iterations <= 48 * 8]
     return runs[:: max(1, len(runs) // 9)][:9]

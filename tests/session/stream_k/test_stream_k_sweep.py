@@ -27,7 +27,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame import run as frame_run
 from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.stream_k import sweep as stream_k_sweep
-from tunesmith.session.stream_k.kernels import TileFilter, asked, room_of
+from tunesmith.session.stream_k.kernels import TileFilter, kernels_named, room_of
 from tunesmith.session.stream_k.planned import Planner
 from tunesmith.session.stream_k.refit import refit
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
@@ -44,7 +44,7 @@ DEPTH = 64
 
 
 def planner(compute_units=None, known=None):
-    (kernel,) = asked("s", TileFilter(64, 64), GPU, room=room_of(GPU, compute_units, 1))
+    (kernel,) = kernels_named("s", TileFilter(64, 64), GPU, room=room_of(GPU, compute_units, 1))
     return Planner(kernel, known or Portable(kernel.room), grids=4)
 
 
@@ -56,13 +56,13 @@ def test_a_row_major_product_goes_to_the_type_that_computes_it():
 
 
 def test_capped_no_launch_has_more_work_groups_than_the_cap():
-    """Whole tiles go over the grid in waves, and there is no split-K, which would launch all its parts at once."""
+    """Whole tiles run over the grid in waves. There is no split-K, which would launch all its parts at once."""
     capped = planner(compute_units=16)
     assert capped.kernel.capped
     made = capped.plan(ListedGemm(640, 640, 4096))
     assert made.work.tiles == 100
     for config in made.configs.values():
-        (kernel,) = asked("s", TileFilter(64, 64), GPU)
+        (kernel,) = kernels_named("s", TileFilter(64, 64), GPU)
         plan = kernel.kernel.plan(config, made.problem, GPU)
         assert plan.steps[0].grid[0] * plan.steps[0].grid[1] * plan.steps[0].grid[2] <= 16
     assert any(not choice.streamed for choice in made.configs)
@@ -78,55 +78,58 @@ HOPPER = replace(
     global_memory_bytes=2**37,
     max_allocation_bytes=2**37,
 )
-ON_CUDA = [one.name for one in families("GEMM") if GRID in one.space(gemm_type("h")) and one.language != "OpenCL"]
+ON_CUDA = [
+    family.name for family in families("GEMM") if GRID in family.space(gemm_type("h")) and family.language != "OpenCL"
+]
 
 
 @pytest.mark.parametrize("name", ON_CUDA)
 @pytest.mark.parametrize("data_type", ["bf16", "h"])
 def test_families_on_cuda_are_swept_alike(name, data_type):
-    """Every way to share tiles is a configuration that the family takes; capped, none has more work-groups."""
+    """The family takes every mode of sharing tiles; if the kernel is capped, no launch has more work-groups than the
+    room."""
     for units in (None, 64):
-        (kernel,) = asked(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
+        (kernel,) = kernels_named(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
         assert kernel.kernel.name == name
-        made = Planner(kernel, Portable(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
-        assert set(made.said.values()) <= set(made.configs)
-        modes = {choice.mode for choice in made.configs}
+        planned = Planner(kernel, Portable(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
+        assert set(planned.chosen.values()) <= set(planned.configs)
+        modes = {choice.mode for choice in planned.configs}
         assert modes == {SharingMode.DATA_PARALLEL, SharingMode.STREAM_K, *([] if units else [SharingMode.SPLIT_K])}
-        for choice, config in made.configs.items():
-            steps = kernel.kernel.plan(config, made.problem, HOPPER).steps
+        for choice, config in planned.configs.items():
+            steps = kernel.kernel.plan(config, planned.problem, HOPPER).steps
             (grid, *_) = (step.grid for step in steps if isinstance(step, Launch))
             if units or choice.mode is SharingMode.STREAM_K:
                 assert grid == (choice.grid, 1, 1)
 
 
 def test_the_whole_device_is_not_capped():
-    assert not any(asked("s", None, GPU, room=room_of(GPU, *one))[0].capped for one in ((None, 2), (132, 1)))
+    assert not any(kernels_named("s", None, GPU, room=room_of(GPU, *part))[0].capped for part in ((None, 2), (132, 1)))
     with pytest.raises(UserError, match="--compute-units: 133 is more than the 132 of a GPU"):
         room_of(GPU, 133, 1)
 
 
 def test_what_the_library_asks_comes_first_and_all_rivals_after_it():
-    made = planner(known=Calibrated(calibration(ROOM))).plan(ListedGemm(640, 640, 4096))
-    assert list(made.said) == ["calibrated", "portable", "tensile", "tensile, gate lifted", "data-parallel"]
-    assert set(made.said.values()) <= set(made.configs)
+    planned = planner(known=Calibrated(calibration(ROOM))).plan(ListedGemm(640, 640, 4096))
+    assert list(planned.chosen) == ["calibrated", "portable", "tensile", "tensile, gate lifted", "data-parallel"]
+    assert set(planned.chosen.values()) <= set(planned.configs)
 
 
 def test_few_products_of_one_type_race_together_and_none_beside_itself():
     sizes = [*range(1, 11), 10, 11]
     listed = [ListedGemm(100 * m, 300, 50, trans_b=m != 11) for m in sizes]
     together = list(stream_k_sweep._raced_together(map(planner().plan, listed)))
-    assert [[one.listed.m // 100 for one in few] for few in together] == [[*range(1, 9)], [9, 10], [10], [11]]
+    assert [[product.listed.m // 100 for product in few] for few in together] == [[*range(1, 9)], [9, 10], [10], [11]]
 
 
 # --- how close ------------------------------------------------------------------------------------------------------
 
 
-def swept(times, said, tiles=140, iterations=64, tag=""):
-    """Finals with such seconds by choice."""
+def swept(times, chosen, tiles=140, iterations=64, tag=""):
+    """A swept product with these final times (seconds by choice)."""
     listed = ListedGemm(64 * tiles, 64, iterations * DEPTH, family=tag)
     finals = {choice: Estimate(t, 0.9 * t, 1.1 * t, 7) for choice, t in times.items()}
     problem = Problem(gemm_type(transpose_b=False), (64, 64 * tiles, iterations * DEPTH))
-    return Swept(listed, problem, Work(tiles, iterations, DEPTH), said, finals, finals)
+    return Swept(listed, problem, Work(tiles, iterations, DEPTH), chosen, finals, finals)
 
 
 A, B, C = StreamKChoice(132), StreamKChoice(132, 8), StreamKChoice(132, splits=4)
@@ -171,7 +174,7 @@ SUBJECT = asking(Portable(ROOM)).kernel.subject
 
 
 def slower(factor, room=ROOM):
-    """Finalists on a device that has become slower than the costs of the fakes say."""
+    """Finalists on a device that is slower than the fakes' costs predict."""
     made = []
     for tiles in (1, 8, 100, 133, 140, 200, 263):
         work = Work(tiles, 128, DEPTH)
@@ -253,14 +256,14 @@ def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
     assert first["state"] == "finished"
     assert first["reused"] >= 1
     assert first["judged"] == "portable"
-    ways = {one["way"]: one for one in first["ways"]}
+    ways = {way["way"]: way for way in first["ways"]}
     assert ways.keys() == {"portable", "tensile", "tensile, gate lifted", "data-parallel", "best split-K"}
-    assert all(0 < one["worst"] <= one["geomean"] <= 1 for one in ways.values())
+    assert all(0 < way["worst"] <= way["geomean"] <= 1 for way in ways.values())
     assert ways["portable"]["products"] == 3
-    assert [one["sizes"] for one in first["swept"]] == [[16, 16, 24], [32, 48, 24], [48, 16, 24]]
+    assert [product["sizes"] for product in first["swept"]] == [[16, 16, 24], [32, 48, 24], [48, 16, 24]]
     assert (out / "sweep.csv").read_text().startswith("family,m,n,k")
     picture = ElementTree.parse(out / "sweep.svg").getroot()
-    rings = [one for one in picture.iter("{http://www.w3.org/2000/svg}circle") if one.get("class") == "ring"]
+    rings = [circle for circle in picture.iter("{http://www.w3.org/2000/svg}circle") if circle.get("class") == "ring"]
     assert len(rings) == 1 + 3, "one in the legend, and each product's choice"
 
     again = json.loads(sweep(*command, "--refit").stdout)
@@ -278,14 +281,14 @@ def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
 @pytest.mark.opencl
 @pytest.mark.slow
 def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sake(tmp_path, products, monkeypatch):
-    """The second takes many times as long as the first. The third is the first by another name."""
+    """The second product takes many times as long as the first. The third is the first under another name."""
     opencl_device()
     products.write_text("family,m,n,k,trans_b\nfew,16,16,24,T\nfew,640,640,24,T\nother,16,16,24,T\n")
-    asked, stopped, told = [], {}, []
+    batches, stopped, observed = [], {}, []
 
     class Watched(Bench):
         def run(self, batch):
-            asked.append([{job.problem.sizes for job in race.jobs} for race in batch.races])
+            batches.append([{job.problem.sizes for job in race.jobs} for race in batch.races])
             for job, measurement in super().run(batch):
                 stopped.setdefault(job.problem.sizes, []).append(measurement.raced)
                 yield job, measurement
@@ -293,20 +296,20 @@ def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sa
     monkeypatch.setattr(frame_run, "Bench", Watched)
     task, out = SweepTask(products, tile=TileFilter(16, 16, 8), grids=3), tmp_path / "out"
     first = sweep_stream_k(task, out, device="OpenCL")
-    assert asked[0] == [{(16, 16, 24)}, {(640, 640, 24)}]
-    assert len(asked) == 3, "the others are the anchor, after the first product and at the end"
+    assert batches[0] == [{(16, 16, 24)}, {(640, 640, 24)}]
+    assert len(batches) == 3, "the others are the anchor, after the first product and at the end"
     assert not any(map(all, stopped.values())), "of each product something was measured to the end"
-    assert [one.listed.family for one in first.plan.swept] == ["few", "few", "other"]
+    assert [product.listed.family for product in first.plan.swept] == ["few", "few", "other"]
     assert first.plan.swept[2].finals == first.plan.swept[0].finals
     with Store.open(out / STORE) as store:
         finals = list(store.entries(round_prefix="confirm/"))
     assert finals
-    assert not any(one.measurement.cost.verify for one in finals), "nothing is verified twice"
+    assert not any(final.measurement.cost.verify for final in finals), "nothing is verified twice"
 
-    again = sweep_stream_k(task, out, device="OpenCL", observe=told.append)
+    again = sweep_stream_k(task, out, device="OpenCL", observe=observed.append)
     assert again.ledger.measured == 0
     assert again.plan.swept == first.plan.swept
-    (*_, batch) = (one for one in told if isinstance(one, events.BatchBegan))
+    (*_, batch) = (event for event in observed if isinstance(event, events.BatchBegan))
     assert batch.reused == batch.cells == again.ledger.reused
 
 
@@ -318,19 +321,19 @@ def test_on_part_of_the_device_everything_stays_on_it(tmp_path, products):
     outcome = sweep_stream_k(task, tmp_path / "out", device="OpenCL")
     assert outcome.plan.room == Room(1)
     assert len(outcome.plan.swept) == 1
-    assert {choice.grid for one in outcome.plan.swept for choice in one.screened} == {1}
-    assert "best split-K" not in {name for one in outcome.plan.swept for name in one.said}
+    assert {choice.grid for product in outcome.plan.swept for choice in product.screened} == {1}
+    assert "best split-K" not in {name for product in outcome.plan.swept for name in product.said}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--family", "wave"), "--family: no product of .* is of the family 'wave'; name one of few, other"),
         (("--calibration", "nowhere.yaml"), "nowhere.yaml: .*cannot be read"),
     ],
 )
-def test_mistakes_are_said_before_anything_is_measured(tmp_path, products, words, said):
-    with pytest.raises(UserError, match=said):
+def test_mistakes_are_said_before_anything_is_measured(tmp_path, products, words, message):
+    with pytest.raises(UserError, match=message):
         sweep(products, "-o", tmp_path / "out", *words)
     assert not (tmp_path / "out").exists()
 
@@ -338,6 +341,6 @@ def test_mistakes_are_said_before_anything_is_measured(tmp_path, products, words
 def test_a_file_with_several_tiles_leaves_open_which_is_meant():
     from described import EXAMPLES
 
-    kernels = asked(str(EXAMPLES / "wiki.yaml"), None, GPU)
+    kernels = kernels_named(str(EXAMPLES / "wiki.yaml"), None, GPU)
     with pytest.raises(UserError, match=r"means several kernels: .* name one by --tile and --kernel"):
         stream_k_sweep._only(kernels, "wiki.yaml")

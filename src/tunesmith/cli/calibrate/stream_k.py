@@ -1,4 +1,4 @@
-"""`tunesmith calibrate stream-k WHAT -o FILE`: what launches of stream-K kernels cost on a device."""
+"""`tunesmith calibrate stream-k WHAT -o FILE`: the costs of launches of stream-K kernels on a device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from tunesmith.report.stream_k import explained as report
-from tunesmith.session import Reuse
 from tunesmith.session.stream_k.calibrate import CalibrationTask, calibrate_stream_k, runs_folder
 from tunesmith.session.stream_k.kernels import TileFilter
 
-from ..output import ComputeUnits, Device, Family, Json, Occupancy
-from ..runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
+from ..output import ComputeUnits, Family, Occupancy
+from ..runs import RunOptions, carried_out, takes_run_options
 
 
+@takes_run_options
 def stream_k(
     what: Annotated[
         list[str],
@@ -29,12 +29,8 @@ def stream_k(
     kernel: Family = "",
     compute_units: ComputeUnits = None,
     occupancy: Occupancy = 1,
-    device: Device = None,
-    budget: Budget = None,
-    retry_failed: RetryFailed = False,
-    remeasure: Remeasure = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    run: RunOptions,
 ) -> None:
     """Make some forty short runs for each kernel and tile, fit costs to them, and write a file that a person can read.
 
@@ -47,8 +43,6 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    work = partial(
-        calibrate_stream_k, task, out, device=device, budget_minutes=budget, reuse=Reuse.of(retry_failed, remeasure)
-    )
+    work = partial(calibrate_stream_k, task, out, device=run.device, budget_minutes=run.budget, reuse=run.reuse)
     folder, document = runs_folder(out), report.calibrated_document
-    carried_out(work, folder, document, report.calibrated, quiet=quiet, as_json=as_json)
+    carried_out(work, folder, document, report.calibrated, quiet=run.quiet, as_json=run.as_json)

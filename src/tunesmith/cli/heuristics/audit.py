@@ -1,4 +1,4 @@
-"""`tunesmith heuristics audit SOURCE...`: what a study of intensity found, and how far to trust it."""
+"""`tunesmith heuristics audit SOURCE...`: the results of a study of intensity, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def audit(
     task = SourceTask(tuple(sources), keep_of(where), least_size, matrix_only, groups, ridge, units)
     if plot_out and plot_out.suffix.lower() != ".svg":
         raise UserError("--plot-out", f"{plot_out} is no SVG", "give a name that ends in .svg")
-    found = audit_heuristics(task, seed)
+    result = audit_heuristics(task, seed)
     if plot_out:
-        picture = audit_plot(found)
+        picture = audit_plot(result)
         if not picture:
             raise UserError("--plot-out", "tables of times have no tiles to draw", "leave out --plot-out")
         write_atomically(plot_out, picture)
-    print_facts(as_json, report.audited_document, report.audited, found)
+    print_facts(as_json, report.audited_document, report.audited, result)

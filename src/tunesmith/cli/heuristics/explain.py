@@ -1,4 +1,4 @@
-"""`tunesmith heuristics explain --size M N K --type TYPE`: which configuration a policy chooses unmeasured, and why."""
+"""`tunesmith heuristics explain --size M N K --type TYPE`: the configuration that a policy chooses, and why."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def _type(name: str) -> ProblemType:
 
 def _problem(problem_type: ProblemType, sizes: tuple[int, ...]) -> Problem:
     if len(sizes) != len(problem_type.indices):
-        wanted = ", ".join(problem_type.indices)
+        indices = ", ".join(problem_type.indices)
         raise UserError(
-            "--size", f"{len(sizes)} numbers for {problem_type.name}", f"write {wanted}, such as 512,512,512"
+            "--size", f"{len(sizes)} numbers for {problem_type.name}", f"write {indices}, such as 512,512,512"
         )
     return Problem(problem_type, sizes)
 

@@ -1,4 +1,4 @@
-"""`tunesmith heuristics fit SOURCE... -o FILE`: cut points between sizes, from kernels that were tuned."""
+"""`tunesmith heuristics fit SOURCE... -o FILE`: cut points between sizes, fitted to tuned kernels."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def fit(
     Example: `tunesmith heuristics fit convolutions.csv --method percentile-r2 -o study.yaml`
     """
     source = SourceTask(tuple(sources), keep_of(where), least_size, matrix_only, groups, ridge, units)
-    made = fit_heuristic(FitTask(source, out, method, metric, buckets, python, seed))
-    print_facts(as_json, report.fitted_document, report.fitted, made)
+    result = fit_heuristic(FitTask(source, out, method, metric, buckets, python, seed))
+    print_facts(as_json, report.fitted_document, report.fitted, result)

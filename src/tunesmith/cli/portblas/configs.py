@@ -27,7 +27,7 @@ def configs(
 
     Example: `tunesmith portblas configs --folder my_sets --json`
     """
-    found = listed_sets(folder or (), mode)
-    print_facts(as_json, report.sets_document, report.sets, found)
-    if report.look_at(found):
+    sets = listed_sets(folder or (), mode)
+    print_facts(as_json, report.sets_document, report.sets, sets)
+    if report.look_at(sets):
         raise typer.Exit(1)

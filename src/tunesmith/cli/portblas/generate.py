@@ -54,15 +54,15 @@ def generate(
     """
     if list_files and definition is not None:
         raise UserError("--list-files", f"writes nothing, so not {definition}", "leave one of the two out")
-    made = generate_files(config, mode, definition, source_dir, list_files, tuple(folder or ()))
+    result = generate_files(config, mode, definition, source_dir, list_files, tuple(folder or ()))
     writes = not list_files and (definition is not None or source_dir is not None)
     if as_json or writes:
-        print_facts(as_json, report.generated_document, report.generated, made)
+        print_facts(as_json, report.generated_document, report.generated, result)
     else:
-        # A build gets the paths as they are, a person as they can be read.
-        shown = map(printable, made.listed) if sys.stdout.isatty() else made.listed
-        sys.stdout.write("".join(f"{path}\n" for path in shown) if list_files else made.definition)
-        for sentence in report.sentences(made):
+        # A build gets the paths unchanged; on a terminal, control characters are escaped.
+        paths = map(printable, result.listed) if sys.stdout.isatty() else result.listed
+        sys.stdout.write("".join(f"{path}\n" for path in paths) if list_files else result.definition)
+        for sentence in report.sentences(result):
             messages.print(sentence)
-    if not made.candidates:
+    if not result.candidates:
         raise typer.Exit(1)

@@ -101,7 +101,7 @@ def _sizes(words: list[str]) -> list[int]:
 
 
 def _number(name: str, word: str) -> int:
-    """The original reads what is no number as zero, and divides by it."""
+    """The number of a word. Raises UserError for other words; the original reads them as zero, and divides by it."""
     if word in LAYOUTS:
         raise UserError(name, f"is missing before {word}", _ORDER)
     if not (word.isascii() and word.isdigit() and 1 <= int(word[:12]) <= LARGEST):

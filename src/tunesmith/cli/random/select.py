@@ -61,7 +61,7 @@ def select(
         raise UserError("--weights", "goes with --objective weighted and with no other", "give both or neither")
     if plot_out and plot_out.suffix.lower() != ".svg":
         raise UserError("--plot-out", f"{plot_out} is no SVG", "give a name that ends in .svg")
-    found = select_random(
+    selected = select_random(
         files,
         objective,
         out_dir=out_dir,
@@ -72,11 +72,11 @@ def select(
         weights=weights,
         no_regressions=no_regressions,
     )
-    has_decisions = bool(found.selection.decisions)
+    has_decisions = bool(selected.selection.decisions)
     if as_json or has_decisions:
-        print_facts(as_json, report.document, report.tables, found)
+        print_facts(as_json, report.document, report.tables, selected)
     if not has_decisions:
-        sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in found.complaints)
+        sys.stderr.writelines(f"tunesmith: {complaint}\n" for complaint in selected.complaints)
         raise typer.Exit(2)
-    if found.ends_the_original if objective is RandomObjective.COMPAT else report.look_at(found):
+    if selected.ends_the_original if objective is RandomObjective.COMPAT else report.look_at(selected):
         raise typer.Exit(1)

@@ -12,8 +12,7 @@ import typer
 
 from tunesmith.records import UserError
 from tunesmith.report import CompilingReport
-from tunesmith.report.random import compiled as random_compiled
-from tunesmith.report.random import outcome as report
+from tunesmith.report.random import tuned as report
 from tunesmith.session import Reuse
 from tunesmith.session.random.compile import compile_random
 from tunesmith.session.random.plan import tune_random
@@ -26,7 +25,7 @@ _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 class Format(StrEnum):
-    """google-benchmark's own; it writes JSON only here."""
+    """The values of google-benchmark's option `--benchmark_out_format` that work here: JSON only."""
 
     JSON = "json"
 
@@ -90,7 +89,7 @@ def tune(
         if device is not None:
             raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
         compiling = partial(compile_random, task, out, arch)
-        document, tables = random_compiled.document, random_compiled.tables
+        document, tables = report.compiled_document, report.compiled
         carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
     else:
         tuning = partial(
@@ -102,7 +101,7 @@ def tune(
             reuse=Reuse.of(retry_failed, remeasure),
             benchmark_out=benchmark_out,
         )
-        carried_out(tuning, out, report.document, report.tables, quiet=quiet, as_json=as_json)
+        carried_out(tuning, out, report.tuned_document, report.tuned, quiet=quiet, as_json=as_json)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -119,7 +118,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _bytes(word: str) -> int:
-    found = re.fullmatch(r"([0-9]{1,15})\s*([KMG]iB)?", word, re.IGNORECASE)
-    if not found or int(found[1]) == 0:
+    match = re.fullmatch(r"([0-9]{1,15})\s*([KMG]iB)?", word, re.IGNORECASE)
+    if not match or int(match[1]) == 0:
         raise UserError("--bytes", f"{word!r} is no size", "give bytes, or a number with KiB, MiB or GiB")
-    return int(found[1]) * _UNITS[(found[2] or "").upper()]
+    return int(match[1]) * _UNITS[(match[2] or "").upper()]

@@ -1,4 +1,5 @@
-"""`tunesmith stream-k sweep LIST.csv --tile MxNxDEPTH -o DIR`: what predictions lose against the best that there is."""
+"""`tunesmith stream-k sweep LIST.csv --tile MxNxDEPTH -o DIR`: how much time predictions lose against the best
+launch."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ import typer
 
 from tunesmith.report.stream_k import sweep as report
 from tunesmith.report.stream_k.plot import plot
-from tunesmith.session import Reuse
 from tunesmith.session.stream_k.choices import GRIDS
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
 
-from ..output import ComputeUnits, Device, Family, Json, Occupancy
-from ..runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
+from ..output import ComputeUnits, Family, Occupancy
+from ..runs import RunOptions, carried_out, takes_run_options
 
 
+@takes_run_options
 def sweep(
     products: Annotated[
         Path,
@@ -49,12 +50,8 @@ def sweep(
     grids: Annotated[int, typer.Option(min=1, help="Grids to try, from 1 to all work-groups, log-spaced.")] = GRIDS,
     compute_units: ComputeUnits = None,
     occupancy: Occupancy = 1,
-    device: Device = None,
-    budget: Budget = None,
-    retry_failed: RetryFailed = False,
-    remeasure: Remeasure = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    run: RunOptions,
 ) -> None:
     """Measure a list of products with many grids and numbers of split tiles, and print how close predictions come.
 
@@ -78,13 +75,5 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    work = partial(
-        sweep_stream_k,
-        task,
-        out,
-        device=device,
-        budget_minutes=budget,
-        reuse=Reuse.of(retry_failed, remeasure),
-        draw=plot,
-    )
-    carried_out(work, out, report.document, report.swept, quiet=quiet, as_json=as_json)
+    work = partial(sweep_stream_k, task, out, device=run.device, budget_minutes=run.budget, reuse=run.reuse, draw=plot)
+    carried_out(work, out, report.document, report.swept, quiet=run.quiet, as_json=run.as_json)

@@ -1,5 +1,7 @@
-"""Whether the machine itself has changed during a run: one cell is measured again and again. Where it has, first times
-are taken anew."""
+"""The anchor: one cell that is measured again and again, to see whether the machine's speed changes during a run.
+
+If it has changed, the first times that could decide wrongly are taken again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunesmith.bench import Drift, drift
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.protocol import DRIFT, Cell
 from tunesmith.records import Estimate, Problem
 
@@ -25,8 +27,8 @@ SECONDS_BETWEEN = 30.0
 class Anchor:
     """The first cell that ran, measured at the beginning of a run, at most twice a minute meanwhile, and at the end.
 
-    Each visit is committed under a round of its own. A run that goes on later adds to the same series and judges all
-    of it, since its tables mix what was measured then and now.
+    Each visit is committed under a round of its own. A resumed run adds to the same series and compares all of it,
+    since its tables mix times of both runs.
     """
 
     def __init__(self, observe: events.Observer, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,28 +36,29 @@ class Anchor:
         self._chosen: tuple[RecordedMeasure, Cell] | None = None
         self._series: list[Estimate | None] = []
         self._last, self._measured_then = 0.0, 0
-        self._since: list[_Screened] = []
+        self._since_visit: list[_Screening] = []
 
-    def screened(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
-        """Cells of which some were just measured for the first time.
+    def after_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
+        """To be called when some of these cells were measured for the first time.
 
-        If the anchor tells that the machine has changed since it was last visited, those of them that may be the
-        fastest in truth are measured again, so that nothing is decided by times from before and after the change.
+        If the anchor shows that the machine has changed since the last visit, all cells screened since then that may be
+        the fastest are measured again: no decision may mix times from before and after the change.
         """
         if self._chosen is None:
             return
-        self._since.append(_Screened(measure, cells, racing))
-        before = len(self._series)
-        self.ran(measure, ())
-        if len(self._series) == before:
+        self._since_visit.append(_Screening(measure, cells, racing))
+        visits = len(self._series)
+        self.visit_if_due(measure, ())
+        if len(self._series) == visits:
             return
-        window, self._since = self._since, []
+        screenings, self._since_visit = self._since_visit, []
         if change := self._change:
-            for one in window:
-                one.measure.renew(one.contenders(change), one.racing)
+            for screening in screenings:
+                screening.measure.renew(screening.contenders(change), screening.racing)
 
-    def ran(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
-        """Cells that ran: the first of all becomes the anchor, which is visited when it is time."""
+    def visit_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
+        """Visit the anchor if the last visit is long enough ago. The first of the `cells`, which ran, becomes the
+        anchor if there is none yet."""
         if self._chosen is None:
             if cell := next(iter(cells), None):
                 self._choose(measure, cell)
@@ -70,10 +73,10 @@ class Anchor:
         measure, cell = self._chosen
         if measure.ledger.measured == self._measured_then:
             return
-        seen = measure.again(cell, _round(len(self._series)))
-        if blame(seen):
-            return  # it is not in the store, and the next visit has its number
-        self._series.append(seen.estimate)
+        measurement = measure.again(cell, _round(len(self._series)))
+        if blame(measurement):
+            return  # it is not in the store, and the next visit takes its number
+        self._series.append(measurement.estimate)
         self._last, self._measured_then = self._clock(), measure.ledger.measured
         if len(self._changes) > 1 and self._series[-1]:
             self._observe(events.DriftSeen(self._changes[-1].ratio, self._changes[-1].alarm))
@@ -81,22 +84,22 @@ class Anchor:
     @property
     def worst(self) -> Drift | None:
         """The largest change since the first visit; None before the second."""
-        return max(self._changes[1:], key=lambda seen: abs(seen.ratio - 1), default=None)
+        return max(self._changes[1:], key=lambda change: abs(change.ratio - 1), default=None)
 
     @property
     def _changes(self) -> list[Drift]:
-        """Every visit that ran against the first that did."""
+        """Every visit that ran, compared with the first that ran."""
         ran = [estimate for estimate in self._series if estimate]
         return [drift(ran[0], estimate) for estimate in ran]
 
     @property
     def _change(self) -> float:
-        """Between the last two visits, as a factor above one; 0 where it is no more than noise."""
-        ran = self._series[-2:]
-        if len(ran) < 2 or ran[0] is None or ran[1] is None:
+        """The change of speed between the last two visits, as a factor above 1; 0 if it is no more than noise."""
+        last_two = self._series[-2:]
+        if len(last_two) < 2 or last_two[0] is None or last_two[1] is None:
             return 0.0
-        seen = drift(ran[0], ran[1])
-        return max(seen.ratio, 1 / seen.ratio) if seen.alarm else 0.0
+        change = drift(last_two[0], last_two[1])
+        return max(change.ratio, 1 / change.ratio) if change.alarm else 0.0
 
     def _choose(self, measure: RecordedMeasure, cell: Cell) -> None:
         self._chosen = measure, cell
@@ -106,20 +109,20 @@ class Anchor:
 
 
 @dataclass(frozen=True)
-class _Screened:
-    """Cells that were measured together since the anchor's last visit, at least some of them."""
+class _Screening:
+    """Cells that were screened together; some of them were measured since the anchor's last visit."""
 
     measure: RecordedMeasure
     cells: Sequence[Cell]
     racing: bool
 
     def contenders(self, change: float) -> list[Cell]:
-        """Those that the best of their problem may owe its lead to a change of the machine's speed by this factor."""
+        """The cells that may be the fastest on their problem, if the machine's speed changed by this factor."""
         times = self.measure.times(self.cells, self.racing)
         best: dict[Problem, float] = {}
-        for (_, problem), taken in times.items():
-            best[problem] = min(taken.seconds, best.get(problem, math.inf))
-        return [cell for cell, taken in times.items() if taken.low <= best[cell[1]] * change * (1 + DRIFT)]
+        for (_, problem), estimate in times.items():
+            best[problem] = min(estimate.seconds, best.get(problem, math.inf))
+        return [cell for cell, estimate in times.items() if estimate.low <= best[cell[1]] * change * (1 + DRIFT)]
 
 
 def _round(visit: int) -> str:

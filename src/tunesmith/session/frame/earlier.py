@@ -1,4 +1,4 @@
-"""What an earlier run left in the folder: read where it can be, kept under another name where it is not added to."""
+"""Files that an earlier run left in the folder: read if possible, and kept under another name if not added to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from tunesmith.logic import Document, Logic, logic_files, write_atomically
 from tunesmith.records import ProblemType, Solution, Target, UserError
 
-Where = tuple[tuple[int, ...], tuple[int, ...]]
-"""Sizes and leading dimensions."""
+SizeKey = tuple[tuple[int, ...], tuple[int, ...]]
+"""Sizes and leading dimensions of a problem: a row's key in a logic."""
 
 
-def rows_of(document: Document) -> dict[Where, tuple[Solution, ...]]:
-    """The solution of each size, then what could not be told from it."""
+def rows_of(document: Document) -> dict[SizeKey, tuple[Solution, ...]]:
+    """For each size of a logic, its winner, then the solutions that tied with it."""
     return {
         (row.sizes, row.leading): tuple(document.solutions[index].solution for index in (row.solution, *row.ties))
         for row in document.rows
@@ -25,17 +25,20 @@ def rows_of(document: Document) -> dict[Where, tuple[Solution, ...]]:
 
 @dataclass(frozen=True)
 class EarlierLogic:
-    """The logic that a file has for a problem type on a device. `trouble` says why a file that is there has none: then
-    nothing of it goes into what is written, and it must be kept. `damaged`: it is no library logic that can be read."""
+    """The logic that a file has for a problem type on a device.
+
+    If the file exists but has none, `trouble` says why: nothing of the file goes into the new one, and the file must be
+    kept. `damaged` means that the file cannot be read as library logic.
+    """
 
     document: Document | None = None
     trouble: str = ""
     damaged: bool = False
-    rows: Mapping[Where, tuple[Solution, ...]] = field(default_factory=dict)
+    rows: Mapping[SizeKey, tuple[Solution, ...]] = field(default_factory=dict)
 
     @staticmethod
     def read(path: Path, kind: ProblemType, target: Target) -> EarlierLogic:
-        """Never raises: what was measured has to be written, whatever lies there."""
+        """Read a file. Never raises, since new results must be written whatever is in the file."""
         if not path.exists():
             return EarlierLogic()
         document = _read(path)
@@ -49,7 +52,7 @@ class EarlierLogic:
 
 
 def readable(folder: Path, complain: Callable[[str], None]) -> Iterator[Document]:
-    """All library logic of a folder that can be read; a sentence for the rest."""
+    """All readable library logic of a folder; `complain` gets a sentence about each other logic file."""
     for path in logic_files(folder) if folder.is_dir() else ():
         document = _read(path)
         if isinstance(document, str):
@@ -59,9 +62,10 @@ def readable(folder: Path, complain: Callable[[str], None]) -> Iterator[Document
 
 
 def keep_aside(path: Path) -> Path:
-    """Give a file another name, which no reader of results looks for: `NAME.earlier-1`, or the next that is free.
+    """Rename a file to `NAME.earlier-1`, or the next free number; no reader of results looks for such names.
 
-    A file of the same content that was kept before is enough. Raises UserError where the folder does not allow it.
+    If a file of the same content was kept before, nothing is renamed and that file's path is returned. Raises UserError
+    if the file cannot be renamed.
     """
     names = (path.with_name(f"{path.name}.earlier-{number}") for number in itertools.count(1))
     try:
@@ -79,13 +83,15 @@ def keep_aside(path: Path) -> Path:
 def write_table(
     own: Collection[str], found: Callable[[str], Collection[str]], say: Callable[[str], None], path: Path, text: str
 ) -> None:
-    """Write a table. One that lies there and has something beside this run's `own` is kept under another name; `found`
-    says what a table's text has, and may raise anything for what is none."""
+    """Write a table. A table at `path` with entries that are not this run's `own` is kept under another name.
+
+    `found` returns the names of the entries in a table's text; it may raise anything if the text is no table.
+    """
     if path.is_file():
         try:
             others = sorted(set(found(path.read_text(encoding="utf-8"))) - set(own))
             what = f"has {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}" if others else ""
-        except Exception as error:  # whatever is wrong with the file, a run's results are worth more
+        except Exception as error:  # whatever is wrong with the file, the run's results must be written
             what = f"cannot be read ({type(error).__name__}: {error})"
         if what:
             say(f"{path} {what}, which this run does not have; it is kept as {keep_aside(path).name}")
@@ -93,10 +99,10 @@ def write_table(
 
 
 def _read(path: Path) -> Document | str:
-    """The document, or why there is none."""
+    """The document, or the reason why it cannot be used."""
     try:
         return Logic.load(path).document
     except UserError as error:
         return f"cannot be used ({error.location}: {error.what})"
-    except Exception as error:  # whatever is wrong with the file, a run's results are worth more
+    except Exception as error:  # whatever is wrong with the file, the run's results must be written
         return f"cannot be read ({type(error).__name__}: {error})"

@@ -38,7 +38,7 @@ class BatchBegan:
 
 @dataclass(frozen=True, slots=True)
 class CellMeasured:
-    """A cell has its outcome, committed. `rate` is in `unit` a second ("FLOP"), None where it did not run."""
+    """A cell was measured and committed. `rate` is in `unit`s per second ("FLOP"), None if the cell did not run."""
 
     solution: Solution
     problem: Problem
@@ -49,7 +49,7 @@ class CellMeasured:
 
 @dataclass(frozen=True, slots=True)
 class StepEnded:
-    """A step of the protocol is done; `seconds` of wall time."""
+    """A step of the protocol is done; it took `seconds` of wall time."""
 
     result: StepResult
     seconds: float
@@ -72,7 +72,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class CompilingBegan:
-    """Nothing but compiling starts, for any device like `target`: so many modules, by `compiler`."""
+    """A run that only compiles starts: so many `modules`, by `compiler`, for any device like `target`."""
 
     target: Target
     compiler: str
@@ -84,30 +84,31 @@ Observer = Callable[[Event], None]
 
 
 def nobody(event: Event) -> None:
-    """The observer who does not listen."""
+    """An observer that ignores all events."""
 
 
-class Batches:
-    """Passes events on to an observer. The pieces of a batch that was announced as a whole count as that batch."""
+class BatchMerger:
+    """Passes events on to an observer. Within `together`, batches are reported as parts of the announced batch."""
 
     def __init__(self, observe: Observer) -> None:
         self._observe = observe
         self._whole: BatchBegan | None = None
 
     def __call__(self, event: Event) -> None:
-        """What a piece found in the store, the observer has to be told; what is measured, it counts itself."""
+        """Pass the event on. Within a whole batch, a part's `BatchBegan` becomes the whole with all done cells in
+        `reused`; it is dropped if the part found nothing in the store."""
         if self._whole and isinstance(event, BatchBegan | CellMeasured):
-            found = event.reused if isinstance(event, BatchBegan) else 1
-            self._whole = replace(self._whole, reused=self._whole.reused + found)
+            newly_done = event.reused if isinstance(event, BatchBegan) else 1
+            self._whole = replace(self._whole, reused=self._whole.reused + newly_done)
             if isinstance(event, BatchBegan):
-                if not found:
+                if not newly_done:
                     return
                 event = self._whole
         self._observe(event)
 
     @contextmanager
     def together(self, batch: BatchBegan) -> Iterator[None]:
-        """Announce a batch; whatever is measured within counts as it."""
+        """Announce a whole batch; everything that is measured in this context is part of it."""
         self._whole = batch
         self._observe(batch)
         try:

@@ -1,6 +1,6 @@
-"""The last look at a logic: loaded again as its users will, with every launch watched.
+"""The final check of written logic: it is loaded as its users will load it, and its solutions are launched.
 
-It happens in a process of its own (`watcher`), since a driver that crashes or hangs must not take a finished run along.
+The check runs in a process of its own (`logic_check_process`): a driver that crashes or hangs must not end the run.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from tunesmith.bench import Spawner
 from tunesmith.devices import environment
 
 SECONDS = 120.0
-"""For all launches together."""
+"""The limit for all launches together."""
 
 
-def watch(logic: Sequence[Path], cache: Path, seconds: float = SECONDS) -> list[str]:
-    """What is wrong with logic files that were written, a sentence each; nothing when all is well.
+def check_logic(logic: Sequence[Path], cache: Path, seconds: float = SECONDS) -> list[str]:
+    """Sentences on what is wrong with the logic files; empty if all is well.
 
-    Of every logic that NumPy arrays can ask for, each solution is launched through `tunesmith.load` at the smallest
-    size that it won: the launch must be of the solution that the logic names there, and its result right.
-    `cache` is a bench's, so that what it compiled is found again.
+    For every logic that can be called with NumPy arrays, each solution is launched through `tunesmith.load` at the
+    smallest size that it won. The library must launch the solution that the logic names there, with a right result.
+    `cache` is the bench's folder, so that its compiled programs are found again.
     """
     if not logic:
         return []

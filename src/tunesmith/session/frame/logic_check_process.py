@@ -1,4 +1,4 @@
-"""The process that launches what a logic names, through the library, and tells what is wrong."""
+"""The process that launches a logic's solutions through the library and reports what is wrong."""
 
 from __future__ import annotations
 
@@ -13,67 +13,68 @@ from tunesmith.bench import connect_to_parent
 from tunesmith.devices import LaunchError
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched, Library, load
-from tunesmith.library.doors import Storage, door_of, logical_arrays, storage_for
+from tunesmith.library.call_adapters import Storage, call_adapter_of, logical_arrays, storage_for
 from tunesmith.logic import Document, Logic, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
 from tunesmith.records import Problem, Solution, UserError
 
 
 def watched(path: Path) -> Iterator[str]:
-    """What is wrong with one logic, a sentence each; see `logic_check.watch`."""
+    """Sentences on what is wrong with one logic; see `logic_check.check_logic`."""
     logic = Logic.load(path)
     kind = logic.document.problem_type
-    if not door_of(kind).takes_host_arrays(kind):
+    if not call_adapter_of(kind).takes_host_arrays(kind):
         return
     launched: list[Launched] = []
     try:
         with load(path, launched=launched.append) as library:
             for row in _smallest(logic.document):
-                yield from (f"{path.name}: {what}" for what in _look(library, logic, row, launched))
+                yield from (f"{path.name}: {mistake}" for mistake in _mistakes(library, logic, row, launched))
     except (UserError, LaunchError) as error:
         yield f"{path.name}: {error}"
 
 
 def _smallest(document: Document) -> list[SizeRow]:
-    """For each solution, of the sizes that it won, the one with the least work."""
+    """For each solution, the row with the least work among those that it won."""
     rows = sorted(document.rows, key=lambda row: np.prod(row.sizes, dtype=float), reverse=True)
     return list({row.solution: row for row in rows}.values())
 
 
-def _look(library: Library, logic: Logic, row: SizeRow, launched: list[Launched]) -> Iterator[str]:
+def _mistakes(library: Library, logic: Logic, row: SizeRow, launched: list[Launched]) -> Iterator[str]:
     kind = logic.document.problem_type
     operation = OPERATIONS[kind.operation]
     usual = Problem(kind, row.sizes, row.leading, operation.scalars_of(kind.fields, str))
     problem = operation.checks(usual)[-1]
     storage = storage_for(problem, np.random.default_rng(0))
     before = {name: array.copy() for name, array in storage.items()}
-    door_of(kind).call(library, problem, storage)()
+    call_adapter_of(kind).call(library, problem, storage)()
     last = launched[-1]
-    # Operands whose rows lie very far apart are copied by the library, and have natural leading dimensions then.
+    # The library copies operands whose rows lie very far apart; the copies have natural leading dimensions.
     named = logic.choose(row.sizes, last.problem.leading)
     if (last.problem.sizes, last.choice.solution) != (row.sizes, named.solution):
         yield f"at {problem} the library launches {last.choice.name} for {last.problem}, the logic says {named.name}"
-    if not _right(problem, last.solution, before, storage):
+    if not _is_right(problem, last.solution, before, storage):
         yield f"at {problem} the library's launch of {last.choice.name} gives a wrong result"
 
 
-def _right(problem: Problem, solution: Solution, before: Storage, after: Storage) -> bool:
-    """Whether outputs are what the reference says, by what the family adds to the scalars where results depend on the
-    configuration too."""
+def _is_right(problem: Problem, solution: Solution, before: Storage, after: Storage) -> bool:
+    """Whether the outputs agree with the reference. If results depend on the configuration, the family adds scalars for
+    the reference."""
     added = KERNELS[solution.kernel].checks(solution.configuration, problem, (problem,))[0].scalars
-    known = replace(problem, scalars=problem.scalars | added)
-    expected = OPERATIONS[problem.type.operation].reference(known, before)
-    found = logical_arrays(problem, after)
-    return all(_meets(found[name], one) for name, one in expected.items())
+    with_added = replace(problem, scalars=problem.scalars | added)
+    expected = OPERATIONS[problem.type.operation].reference(with_added, before)
+    outputs = logical_arrays(problem, after)
+    return all(_agrees(outputs[name], values) for name, values in expected.items())
 
 
-def _meets(found: Array, expected: Expected) -> bool:
-    """Whole numbers exactly: float64 has no two neighbours beyond 2^53."""
-    part = found[expected.where]  # type: ignore[index]  # an index of NumPy's by its record
-    if found.dtype.kind in "iu":
+def _agrees(output: Array, expected: Expected) -> bool:
+    """Whether an output is within the bound. Whole numbers are compared exactly, since float64 cannot tell neighbours
+    apart beyond 2^53."""
+    part = output[expected.where]  # type: ignore[index]  # an index of NumPy's by its record
+    if output.dtype.kind in "iu":
         return bool((part == expected.value).all())
     near = np.abs(part.astype(np.float64) - expected.value) <= expected.bound
-    return bool(near.all() and not np.isnan(found).any())
+    return bool(near.all() and not np.isnan(output).any())
 
 
 def main(arguments: list[str]) -> None:

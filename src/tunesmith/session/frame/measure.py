@@ -1,4 +1,7 @@
-"""The protocol's `measure`: the store answers for what was measured before, the bench measures the rest."""
+"""The protocol's `measure` (`RecordedMeasure`): cells come from the store if it has them, else the bench measures them.
+
+A stored measurement is used if `reuse.ReuseRule` says so. All results of the bench are committed to the store at once.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
-from tunesmith.bench.faults import reached
-from tunesmith.bench.machine import blame
+from tunesmith.bench.injected_faults import reached
+from tunesmith.bench.machine_failures import blame
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, TimeTable
 from tunesmith.records import Configuration, Cost, Estimate, Measurement, Problem
@@ -31,7 +34,7 @@ from tunesmith.toolchains import TOOLCHAINS
 from . import events
 from .oracle import ConfigurationOracle
 from .order import CellRace, Rank, in_order
-from .reuse import Counting, failed
+from .reuse import ReuseRule, failed
 
 
 class OutOfBudgetError(Exception):
@@ -40,8 +43,10 @@ class OutOfBudgetError(Exception):
 
 @dataclass
 class Ledger:
-    """What a run did: measurements newly made and found again, what the new ones cost, by a cell's key what was tried
-    and did not run right, and what could not be measured because of the machine."""
+    """Counts of a run: cells `measured` now and `reused` from the store, and the `cost` of those measured now.
+
+    By a cell's key: the reasons of `failures`, and the reasons for which the machine left a cell `unmeasured`.
+    """
 
     measured: int = 0
     reused: int = 0
@@ -51,20 +56,20 @@ class Ledger:
 
     def add(self, cost: Cost) -> None:
         self.measured += 1
-        mine = self.cost
-        self.cost = Cost(mine.compile + cost.compile, mine.verify + cost.verify, mine.timing + cost.timing)
+        total = self.cost
+        self.cost = Cost(total.compile + cost.compile, total.verify + cost.verify, total.timing + cost.timing)
 
 
-Screened = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
-"""Told of cells of which some were just measured for the first time, and whether they raced."""
+AfterScreening = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
+"""Called with the cells of a screening that measured some of them for the first time, and whether they raced."""
 
 
 class RecordedMeasure:
     """Measures configurations of one problem type, each cell at most once in the life of a store.
 
-    What was committed and counts (`Counting`) is never measured again, so a run that was killed goes on where it stood
-    and, since the protocol is a function of the measurements, comes to the same winners. What the machine let fail is
-    known in this run alone: it is not committed, so that the next one measures it.
+    A committed measurement that `ReuseRule` accepts is never made again. So a run that was killed resumes where it
+    stood and, since the protocol is a function of the measurements, comes to the same winners. A failure that the
+    machine caused is remembered in this run only: it is not committed, so the next run measures the cell.
     """
 
     def __init__(
@@ -76,14 +81,14 @@ class RecordedMeasure:
         ledger: Ledger,
         observe: events.Observer = events.nobody,
         deadline: float | None = None,
-        counting: Counting | None = None,
-        screened: Screened = lambda measure, cells, racing: None,
+        reuse_rule: ReuseRule | None = None,
+        after_screening: AfterScreening = lambda measure, cells, racing: None,
         rank: Rank | None = None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
-        self.counting = counting or Counting()
-        self._screened, self._rank = screened, rank
+        self.reuse_rule = reuse_rule or ReuseRule()
+        self._after_screening, self._rank = after_screening, rank
         self.purpose = ""
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
@@ -93,11 +98,11 @@ class RecordedMeasure:
         self._unstored: dict[str, dict[str, Measurement]] = {}
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> TimeTable:
-        """Every cell once; see `protocol.Measure`."""
+        """The times of every legal configuration on every problem, each measured once; see `protocol.Measure`."""
         return self.screen_cells([list(_cells(group, problems)) for group in groups], racing)
 
     def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
-        """Every cell once, where each group has problems of its own. What `screen` says of groups holds for these."""
+        """As `screen`, for groups of cells: the groups may have different problems."""
         grouped = [self._legal(group) for group in groups]
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
         known = self.lookup(legal, racing)
@@ -105,7 +110,7 @@ class RecordedMeasure:
         self._begin(len(legal), len(known))
         if len(known) < len(legal):
             self._run(self._races(grouped, known), _first(racing), racing)
-            self._screened(self, legal, racing)
+            self._after_screening(self, legal, racing)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
             self.key(cell): f"{m.outcome.value}: {m.reason}"
@@ -115,11 +120,11 @@ class RecordedMeasure:
         return TimeTable(_times(known))
 
     def times(self, cells: Sequence[Cell], racing: bool) -> dict[Cell, Estimate]:
-        """The times of those cells that ran."""
+        """The times of the cells that ran."""
         return _times(self.lookup(cells, racing))
 
     def renew(self, cells: Sequence[Cell], racing: bool) -> None:
-        """Take the first times of cells anew, and to their end: the machine has changed since they were taken."""
+        """Measure cells again, without racing, after the machine has changed since their first times."""
         round_ = _first(racing) + RECHECK
         stale = tuple(cell for cell in cells if round_ not in self.rounds(cell))
         if stale:
@@ -127,10 +132,13 @@ class RecordedMeasure:
             self._run([CellRace(stale)], round_, racing=False)
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
-        """Finalists again, interleaved; see `protocol.Measure`. The samples of one problem are committed together."""
+        """Measure finalists again, interleaved; see `protocol.Measure`. Samples of one problem are committed together.
+
+        This is what decides between finalists: `protocol.choose` compares the interleaved samples.
+        """
         cells: dict[Cell, Measurement] = {}
         for problem in problems:
-            # Over several problems blocks are added up, so that each needs as many.
+            # Over several problems blocks are added up, so all problems need equally many blocks.
             cells.update(self._interleave([(config, problem) for config in configs], until_clear=len(problems) == 1))
         ran = {cell: m for cell, m in cells.items() if m.ok and m.estimate}
         return TimeTable(
@@ -138,8 +146,8 @@ class RecordedMeasure:
         )
 
     def repeat(self, configs: Sequence[Configuration], problem: Problem, rounds: int) -> None:
-        """Measure what ran before in more rounds, backwards and forwards by turns, so that a machine whose speed
-        changes from minute to minute favours nobody."""
+        """Measure the configurations that ran in more rounds, in alternating order, so that a machine whose speed
+        changes from minute to minute favours none of them."""
         legal = self._legal(_cells(configs, [problem]))
         ran = [cell for cell, known in self.lookup(legal, racing=False).items() if known.ok]
         for round_ in _repetitions(rounds):
@@ -151,7 +159,7 @@ class RecordedMeasure:
                 self._run([CellRace(missing)], round_, racing=False)
 
     def over_rounds(self, cells: Iterable[Cell], rounds: int) -> dict[Cell, Measurement]:
-        """What is known of cells, the samples of so many more rounds with those of the first."""
+        """The measurements of cells, with the samples of the first round and of so many further rounds."""
         known, among = self.lookup(list(cells), racing=False), _repetitions(rounds)
 
         def later(cell: Cell) -> dict[str, Measurement]:
@@ -160,31 +168,32 @@ class RecordedMeasure:
         return {cell: in_rounds(first, later(cell)) for cell, first in known.items()}
 
     def again(self, cell: Cell, round_: str) -> Measurement:
-        """One cell once more under a round of its own (the anchor)."""
+        """One cell measured under a named round of its own (a visit of the anchor), or found there."""
         if round_ not in self.rounds(cell):
             self._run([CellRace((cell,))], round_, racing=False)
         return self.rounds(cell)[round_]
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
-        """What the store knows of cells, a crash that came later above all.
+        """The stored measurements that answer for cells; a later result (a crash, a recheck) goes before an earlier.
 
-        In a race the raced measurement answers before the full one, although it is the looser: a step that is replayed
-        must see what it saw, not what the final measured since. Without `racing`, those that were stopped early do
-        not count.
+        In a race the raced measurement goes before the full one, although it is less exact: a step that is replayed
+        must see the times that it saw, not those that the final measured since. Without `racing`, measurements that a
+        race stopped early are left out.
         """
         rounds = (FULL, RACE) if racing else (RACE, FULL)
         serving = (*rounds, *(name + RECHECK for name in rounds))
         self._recall(cells)
         found: dict[Cell, Measurement] = {}
         for cell in cells:
-            known = self.rounds(cell)
-            answers = (known[name] for name in serving if name in known and (racing or not known[name].raced))
+            rounds_of_cell = self.rounds(cell)
+            stored = (rounds_of_cell[name] for name in serving if name in rounds_of_cell)
+            answers = (measurement for measurement in stored if racing or not measurement.raced)
             for answer in answers:
                 found[cell] = answer
         return found
 
     def rounds(self, cell: Cell) -> Mapping[str, Measurement]:
-        """Everything that was measured of a cell, by round. The store is asked once, for all cells of a step."""
+        """All usable measurements of a cell, by round. The store is asked once, for all cells of a step."""
         self._recall([cell])
         return self._remembered[self.key(cell)]
 
@@ -195,7 +204,7 @@ class RecordedMeasure:
         return self._keys[cell]
 
     def _key(self, cell: Cell, written: Problem) -> str:
-        """A cell's key with its problem written in this form."""
+        """A cell's key, with the problem in the form `written`."""
         config, problem = cell
         family, solution, target = self.oracle.family(config), self.oracle.launched(*cell), self.oracle.target
         return measurement_key(
@@ -215,12 +224,12 @@ class RecordedMeasure:
         if missing:
             self._carry_over(missing.values())
             for key, rounds in self.store.rounds(missing).items():
-                standing = {name: made for name, made in rounds.items() if self.counting.counts(key, name, made)}
-                self._replaced |= {(key, name) for name in rounds.keys() - standing.keys()}
-                self._remembered[key] = standing | self._unstored.get(key, {})
+                reused = {name: stored for name, stored in rounds.items() if self.reuse_rule.reuses(key, name, stored)}
+                self._replaced |= {(key, name) for name in rounds.keys() - reused.keys()}
+                self._remembered[key] = reused | self._unstored.get(key, {})
 
     def _carry_over(self, cells: Iterable[Cell]) -> None:
-        """Bring what earlier versions measured of these cells under the keys of today."""
+        """Copy measurements of these cells that earlier versions stored under other keys to today's keys."""
         renewed = {
             self._key(cell, former): Renewed(self.key(cell), self.oracle.launched(*cell), cell[1])
             for cell in cells
@@ -230,7 +239,7 @@ class RecordedMeasure:
             self.store.carry_over(renewed)
 
     def _former(self, problem: Problem) -> Iterator[Problem]:
-        """A problem in the forms that an earlier version may have stored it in."""
+        """A problem in the forms in which an earlier version may have stored it."""
         for former in self._operation.former(problem):
             yield former
             if self._stored is None:
@@ -244,10 +253,9 @@ class RecordedMeasure:
         self.observe(events.BatchBegan(self.purpose, cells, reused))
 
     def _races(self, groups: Sequence[Sequence[Cell]], known: Mapping[Cell, Measurement]) -> list[CellRace]:
-        """What is not known of each group, with what is known as its rivals.
+        """The cells of each group that are not measured yet, with the fastest known times as rivals.
 
-        A cell of several groups, which may lose in one and win in another, goes by itself: it is measured once, and
-        not stopped.
+        A cell of several groups may lose in one and win in another. It is a race by itself: measured once, not stopped.
         """
         times = Counter(cell for group in groups for cell in set(group))
         shared = [CellRace((cell,)) for cell, count in times.items() if count > 1 and cell not in known]
@@ -261,12 +269,12 @@ class RecordedMeasure:
         return in_order([race for race in (*shared, *races) if race.cells], self.oracle, self._rank)
 
     def _run(self, races: Sequence[CellRace], round_: str, racing: bool) -> None:
-        """Measure and commit; a second result for a cell (it broke the worker for another) is committed beside."""
+        """Measure and commit. A second result for a cell (it broke another's worker) has a round of its own."""
         by_key = {self.key(cell): cell for race in races for cell in race.cells}
         jobs = [tuple({self.key(cell): self._job(cell) for cell in race.cells}.values()) for race in races]
-        asked = Batch(tuple(Race(mine, race.rivals) for mine, race in zip(jobs, races, strict=True)), racing)
+        batch = Batch(tuple(Race(own_jobs, race.rivals) for own_jobs, race in zip(jobs, races, strict=True)), racing)
         done: set[str] = set()
-        for job, measurement in self.bench.run(asked):
+        for job, measurement in self.bench.run(batch):
             self._commit([(by_key[job.key], measurement)], round_ + RECHECK if job.key in done else round_)
             done.add(job.key)
             self._check_budget()
@@ -284,7 +292,7 @@ class RecordedMeasure:
             self.ledger.reused += known
         else:
             self._check_budget()
-            # Samples of one block belong together, so all of them are taken again where any is missing.
+            # Samples of one block belong together, so all of them are taken again if any is missing.
             self._replaced |= {(key, round_) for key in found}
             measured = self.bench.interleave([self._job(cell) for cell in ordered], until_clear)
             self._commit(list(zip(ordered, measured, strict=True)), round_)
@@ -297,7 +305,7 @@ class RecordedMeasure:
         for cell, measurement in done:
             if reason := blame(measurement):
                 self.ledger.unmeasured[self.key(cell)] = f"{measurement.outcome.value}: {reason}"
-                # A second result that the machine made takes nothing from the first.
+                # A second result that the machine caused does not invalidate the first.
                 if not round_.endswith(RECHECK):
                     self._unstored.setdefault(self.key(cell), {})[round_] = measurement
             else:
@@ -317,13 +325,13 @@ class RecordedMeasure:
             for cell, measurement in stored
         ]
         reached("committing")
-        made = {(entry.key, round_) for entry in entries}
+        committed = {(entry.key, round_) for entry in entries}
         base = round_.removesuffix(RECHECK)
-        replacing = {(key, round_) for key, _ in made if {(key, round_), (key, base)} & self._replaced}
+        replacing = {(key, round_) for key, _ in committed if {(key, round_), (key, base)} & self._replaced}
         self.store.commit(entries, **({"replacing": replacing} if replacing else {}))
-        self.counting.made |= made
+        self.reuse_rule.measured_now |= committed
         for cell, _ in done:
-            # The store has the last word: another run may have written the same before.
+            # The store has the last word: another run may have committed the same cell before.
             self._remembered.pop(self.key(cell), None)
         reached("committing")
         for (config, problem), measurement in done:
@@ -339,13 +347,13 @@ class RecordedMeasure:
 
 
 ROUNDS_MORE = {"CPU": 2, "GPU": 0}
-"""How often what is compared over minutes is measured again, by the kind of device. A CPU shares its clock, caches and
-cores with whatever else runs: two runs a minute apart put 16 % of the pairs of kernels that their intervals told apart
-into opposite orders (256 squares on 2 cores of a virtual machine, 2026-11-21)."""
+"""The number of further rounds, by the kind of device, for cells that are compared over minutes. A CPU shares its
+clock, caches and cores with other processes: two runs a minute apart put 16 % of the pairs of kernels that their
+intervals told apart into opposite orders (256 squares on 2 cores of a virtual machine, 2026-11-21)."""
 
 
 def _first(racing: bool) -> str:
-    """The store's name of the round that takes first times."""
+    """The store's name of the round of first times."""
     return RACE if racing else FULL
 
 
@@ -363,7 +371,7 @@ def _cells(group: Sequence[Configuration], problems: Sequence[Problem]) -> Itera
 
 
 def _fastest(known: Iterable[tuple[Problem, Measurement]]) -> dict[Problem, float]:
-    """The smallest upper end of an interval for each problem that anything ran on."""
+    """For each problem on which a cell ran, the smallest upper end of an interval, in seconds."""
     best: dict[Problem, float] = {}
     for problem, measurement in known:
         if measurement.ok and measurement.estimate:

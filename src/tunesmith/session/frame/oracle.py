@@ -1,4 +1,4 @@
-"""The protocol's questions about a configuration, answered by the kernel family that would build it."""
+"""`ConfigurationOracle` answers the protocol's questions about a configuration by asking its kernel family."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tunesmith.records import Configuration, Problem, ProblemType, Rejection, So
 class ConfigurationOracle:
     """Legality, derived values and identity of configurations of one problem type on one target.
 
-    Everything is asked of the family, which alone knows what is legal, and remembered: the protocol asks the same of
-    many lineages.
+    Only the kernel family knows what is legal, so every question goes to it. Answers are cached, since the protocol
+    asks the same for many lineages.
     """
 
     def __init__(self, problem_type: ProblemType, target: Target, grids: OpenGrids | None = None) -> None:
@@ -32,13 +32,13 @@ class ConfigurationOracle:
         return family_for(self.problem_type.operation, config)
 
     def solution(self, config: Configuration) -> Solution:
-        """The solution that a configuration means: without the parameters that its family does not have."""
+        """The solution that a configuration means; parameters that its family does not have are left out."""
         family = self.family(config)
-        known = [parameter.name for parameter in family.space(self.problem_type, self.target)]
-        return Solution(self.problem_type, family.name, config.only(known))
+        parameters = [parameter.name for parameter in family.space(self.problem_type, self.target)]
+        return Solution(self.problem_type, family.name, config.only(parameters))
 
     def launched(self, config: Configuration, problem: Problem) -> Solution:
-        """The solution that a configuration means for a problem, with nothing left open (`StreamKGrid: -1`)."""
+        """The solution that is launched for a problem: an open stream-K grid (`StreamKGrid: -1`) is decided."""
         return self._grids.decided(self.solution(config), problem)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
@@ -51,12 +51,12 @@ class ConfigurationOracle:
         return self._operation.work(problem)
 
     def guess(self, config: Configuration, problem: Problem) -> float:
-        """Seconds that the family expects, infinite where it expects nothing: only to order candidates."""
+        """Seconds that the family expects, infinite if it has no guess. Only for ordering candidates."""
         guessed = self.family(config).guess(self.launched(config, problem).configuration, problem, self.target)
         return math.inf if guessed is None else guessed
 
     def program(self, config: Configuration) -> str:
-        """Equal for configurations of which one program is compiled."""
+        """A text that is equal for configurations with the same compiled program."""
         solution = self.solution(config)
         modules = self.family(config).modules(solution.configuration, solution.type)
         return " ".join(module.digest() for module in modules)
@@ -71,9 +71,9 @@ class ConfigurationOracle:
         return tuple(self.family(config).rejections(with_a_grid(config), self.problem_type, self.target))
 
     def _rejections_for(self, config: Configuration, problem: Problem) -> tuple[Rejection, ...]:
-        family, own = self.family(config), self.launched(config, problem)
-        illegal = family.rejections(own.configuration, self.problem_type, self.target) if is_open(config) else ()
-        return (*illegal, *family.rejections_for(own.configuration, problem, self.target))
+        family, launched = self.family(config), self.launched(config, problem).configuration
+        illegal = family.rejections(launched, self.problem_type, self.target) if is_open(config) else ()
+        return (*illegal, *family.rejections_for(launched, problem, self.target))
 
     def _identity(self, config: Configuration) -> str:
         solution = self.solution(config)

@@ -1,7 +1,7 @@
-"""In which order the cells of a step are measured: what is expected to be fast comes first.
+"""The order in which a step's cells are measured: those expected to be fast come first.
 
-So the best guesses are measured already when a budget ends or somebody stops the run, and races have a strong rival
-early. Which cells are measured does not depend on the order, and neither does what the store answers for.
+The best guesses are then measured before a budget ends or somebody stops the run, and races have a strong rival early.
+The order changes neither which cells are measured nor which of them the store answers for.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from tunesmith.records import Configuration, Problem
 from .oracle import ConfigurationOracle
 
 Rank = Callable[[Cell], float]
-"""What is lower is measured earlier; equals keep their order."""
+"""Cells of a lower rank are measured earlier; cells of equal rank keep their order."""
 
 
 @dataclass(frozen=True)
 class CellRace:
-    """Cells that compete, and what they have to beat: seconds by problem."""
+    """Cells that compete, and the times that they have to beat: seconds by problem."""
 
     cells: tuple[Cell, ...]
     rivals: Mapping[Problem, float] = field(default_factory=dict)
 
 
 def in_order(races: Sequence[CellRace], oracle: ConfigurationOracle, rank: Rank | None) -> list[CellRace]:
-    """The races, and the cells of each, by rank; without ranks as a device alone wants them.
+    """The races, and the cells of each race, sorted by rank.
 
-    On a device of its own, the bench takes cells problem by problem: problems keep the order in which the families
-    guess their fastest cells, and cells of equal rank are ordered by their guess. On the host's CPU, where compiling
-    takes turns with timing, one configuration comes after the other, by the mean of its ranks.
+    On a GPU, cells come problem by problem: problems in the order in which the families guess their fastest cells,
+    and a problem's cells by rank, then by guess. On the host's CPU, where compiling takes turns with timing, cells come
+    configuration by configuration, by the configuration's mean rank; without a rank, they keep their order.
     """
     if oracle.target.shares_the_host:
         if rank is None:
@@ -42,17 +42,17 @@ def in_order(races: Sequence[CellRace], oracle: ConfigurationOracle, rank: Rank 
         ranked = [_by_configuration(race.cells, rank) for race in races]
     else:
         ranked = [_by_problem(race.cells, oracle, rank) for race in races]
-    order = sorted(range(len(races)), key=lambda number: ranked[number][0] if rank else 0.0)
-    return [replace(races[number], cells=ranked[number][1]) for number in order]
+    order = sorted(range(len(races)), key=lambda index: ranked[index][0] if rank else 0.0)
+    return [replace(races[index], cells=ranked[index][1]) for index in order]
 
 
 def _by_configuration(cells: Sequence[Cell], rank: Rank) -> tuple[float, tuple[Cell, ...]]:
-    """The lowest mean rank of a configuration, and the cells by that mean: a configuration may have fewer cells than
-    others, where it is legal at fewer sizes or the rest was measured before."""
+    """The lowest mean rank of a configuration, and the cells by their configuration's mean rank. The mean is used since
+    configurations differ in their numbers of cells: some are illegal at a size, or measured already."""
     ranks: dict[Configuration, list[float]] = defaultdict(list)
     for cell in cells:
         ranks[cell[0]].append(rank(cell))
-    means = {config: fmean(its) for config, its in ranks.items()}
+    means = {config: fmean(own_ranks) for config, own_ranks in ranks.items()}
     return min(means.values(), default=math.inf), tuple(sorted(cells, key=lambda cell: means[cell[0]]))
 
 
@@ -64,6 +64,6 @@ def _by_problem(
     if rank is None:
         return 0.0, tuple(guessed)
     ranks = {cell: rank(cell) for cell in guessed}
-    problems = {problem: number for number, problem in enumerate(dict.fromkeys(problem for _, problem in guessed))}
-    made = sorted(guessed, key=lambda cell: (problems[cell[1]], ranks[cell]))
-    return min(ranks.values(), default=math.inf), tuple(made)
+    positions = {problem: index for index, problem in enumerate(dict.fromkeys(problem for _, problem in guessed))}
+    ordered = sorted(guessed, key=lambda cell: (positions[cell[1]], ranks[cell]))
+    return min(ranks.values(), default=math.inf), tuple(ordered)

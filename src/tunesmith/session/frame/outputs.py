@@ -1,4 +1,4 @@
-"""The files of a run's folder: what they are called, and how they are written."""
+"""Names of the files and folders in a run's folder, and `Output`, a file that a plan has written."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from tunesmith.store import FILE_NAME
 
 STORE, TABLES, LOGIC, CACHE = FILE_NAME, "tables", "logic", "cache"
-"""What lies in a run's folder."""
+"""Names within a run's folder."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file that a plan leaves: its path within the run's folder, and what puts it there, whole or not at all.
+    """A file that a plan leaves: its path within the run's folder, and the function that writes all of it or nothing.
 
-    `write` may give the paths of several files that it wrote. A file that `is_logic` is library logic, whose solutions
-    are launched once the run is done.
+    `write` may return a tuple of paths if it wrote several files. If the file `is_logic`, it is library logic, and its
+    solutions are launched when the run ends.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""A run in the store's records: that it began, and however it ended."""
+"""What a run came to (`RunOutcome`), and the store's record of how the run began and ended (`recorded_run`)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PlanT = TypeVar("PlanT")
 
 @dataclass
 class RunOutcome(Generic[PlanT]):
-    """What a run came to, whatever its command: `plan` holds what was decided, `written` the files that say so,
-    `logic_files` those of them that are library logic.
+    """The result of a run of any command. `plan` holds the decisions, `written` the files that contain them, and
+    `logic_files` the written files that are library logic.
 
-    `drift` is the anchor's largest change, `health` what was seen of the device meanwhile, `cautions` why its times are
-    less to be trusted than their intervals say, which the store keeps. `look_at` are sentences
-    about what a person should see; without any, all went well.
+    `drift` is the anchor's largest change, and `health` has the least and greatest figures that the device showed.
+    `cautions` are reasons to trust the times less than their intervals say; the store keeps them. `look_at` are
+    sentences about what a person should see; if there are none, all went well.
     """
 
     plan: PlanT
@@ -54,16 +54,18 @@ class RunOutcome(Generic[PlanT]):
 
     @property
     def failed(self) -> Counter[str]:
-        """By outcome and reason, how many cells were tried and did not run right."""
+        """The number of cells that were tried and did not run right, by outcome and reason."""
         return Counter(self.ledger.failures.values())
 
 
 @contextmanager
-def recorded(outcome: RunOutcome[PlanT], store: Store, file: Path | None, remeasures: bool = False) -> Iterator[str]:
-    """Within it the run goes on, whose number in the store it gives; `file` describes the work, and `remeasures` says
-    that nothing older counts.
+def recorded_run(
+    outcome: RunOutcome[PlanT], store: Store, file: Path | None, remeasures: bool = False
+) -> Iterator[str]:
+    """A context that records the start and the end of a run; it gives the run's number in the store.
 
-    What ended the run is raised also where the store cannot take the end (a full disk): there the run stays open.
+    `file` describes the work; with `remeasures`, no older measurement is reused. The exception that ended the run is
+    raised again. If the store cannot record the end (a full disk), the run stays open there.
     """
     run, began = store.begin_run(_start(outcome.target, file, remeasures)), time.monotonic()
     try:

@@ -1,4 +1,8 @@
-"""Which of the store's measurements answer in a run, and which are made again."""
+"""Whether a run reuses a stored measurement or makes it again: `ReuseRule.reuses` decides.
+
+The store finds a measurement by its key, which holds the device, driver, compiler, program, problem and policy
+(`store.measurement_key`). The rule is asked about each measurement that was found.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,16 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.records import Measurement, Outcome
 from tunesmith.store import RunState, Store
 
 
 class Reuse(StrEnum):
-    """What counts of what was measured before a run: everything, only what ran right, or nothing.
+    """Which measurements of earlier runs are used again: all, only those that ran right, or none.
 
-    What failed because of the machine (`bench.machine.blame`) never counts, whatever an earlier version stored.
+    A failure that the machine caused (`bench.machine_failures`) is never used again, even if an earlier version stored
+    it.
     """
 
     ALL = "all"
@@ -23,34 +28,38 @@ class Reuse(StrEnum):
 
     @staticmethod
     def of(retry_failed: bool, remeasure: bool) -> Reuse:
-        """By the options of the commands."""
+        """From the commands' options `--retry-failed` and `--remeasure`."""
         return Reuse.NONE if remeasure else Reuse.GOOD if retry_failed else Reuse.ALL
 
 
 @dataclass
-class Counting:
-    """Tells what counts in one run. `since` (seconds since the epoch) is when the run began, or the stopped one that it
-    goes on with; `made` holds key and round of what this run measured itself."""
+class ReuseRule:
+    """Decides for one run which stored measurements it reuses.
+
+    Measurements from `since` on (seconds since the epoch) are reused unless the machine caused their failure: `since`
+    is the start of this run, or of the stopped run that this run resumes. `measured_now` has the key and round of each
+    measurement that this run made itself; those are always used.
+    """
 
     reuse: Reuse = Reuse.ALL
     since: float = field(default_factory=time.time)
-    made: set[tuple[str, str]] = field(default_factory=set)
+    measured_now: set[tuple[str, str]] = field(default_factory=set)
 
     @staticmethod
-    def of(store: Store, reuse: Reuse) -> Counting:
-        """For a run that begins now. One that measures everything again goes on with those before it that did so and
-        did not come to their end."""
-        counting = Counting(reuse)
+    def of(store: Store, reuse: Reuse) -> ReuseRule:
+        """The rule for a run that begins now. A run that measures everything again resumes the runs before it that did
+        the same and were stopped."""
+        rule = ReuseRule(reuse)
         if reuse is Reuse.NONE:
             for run in reversed(store.runs()):
                 if not run.start.remeasures or run.state is RunState.FINISHED:
                     break
-                counting.since = run.started
-        return counting
+                rule.since = run.started
+        return rule
 
-    def counts(self, key: str, round_: str, measurement: Measurement) -> bool:
-        """Whether a measurement of the store answers for its key and round."""
-        if (key, round_) in self.made:
+    def reuses(self, key: str, round_: str, measurement: Measurement) -> bool:
+        """Whether the run uses this stored measurement for its key and round, and does not measure again."""
+        if (key, round_) in self.measured_now:
             return True
         if blame(measurement):
             return False
@@ -60,5 +69,5 @@ class Counting:
 
 
 def failed(outcome: Outcome) -> bool:
-    """It was tried and did not run right: something for a person to look at."""
+    """Whether a cell was tried and did not run right, which a person should look at."""
     return outcome not in (Outcome.OK, Outcome.REJECTED)

@@ -1,4 +1,8 @@
-"""One command's work in one folder: a plan is carried out, and whatever ends it, all that was decided is written."""
+"""`carry_out` runs a command's plan in a folder. Whatever ends the run, all that was decided is written.
+
+A `RunPlan` decides which cells are measured, who wins and what is written. The `Run` has the store, the benches and the
+deadline.
+"""
 
 from __future__ import annotations
 
@@ -12,56 +16,56 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunesmith.bench import Bench, Policy
-from tunesmith.bench.faults import reached
+from tunesmith.bench.injected_faults import reached
 from tunesmith.models.stream_k.open import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
 
 from . import events
 from .drift import Anchor
-from .earlier import Where
+from .earlier import SizeKey
 from .health import HealthWatch
-from .logic_check import watch
+from .logic_check import check_logic
 from .measure import OutOfBudgetError, RecordedMeasure
 from .oracle import ConfigurationOracle
 from .order import Rank
 from .outputs import CACHE, LOGIC, STORE, Output
-from .record import RunOutcome, recorded
-from .reuse import Counting, Reuse
+from .record import RunOutcome, recorded_run
+from .reuse import Reuse, ReuseRule
 
 IN_MEMORY = Path(":memory:")
-"""SQLite's name for a database that is gone when it is closed."""
+"""SQLite's name for a database that lives in memory until it is closed."""
 
 WRITING_SHARE = 0.05
-"""Of a run's time that writing what is decided so far may take."""
+"""The share of a run's time that writing interim results may take."""
 
 
 class RunPlan(ABC):
-    """What a command hands to a run: which cells are measured in which order, how winners are settled, what is written.
+    """What a command hands to a run: which cells are measured in which order, who wins, and which files are written.
 
-    A plan opens nothing, times nothing and writes nothing itself: it asks the run. It keeps what it decided, so that
-    `outputs` can be asked for whenever the run ends.
+    A plan opens nothing, times nothing and writes nothing itself: it asks the `Run`. The plan keeps its decisions, so
+    that `outputs` has an answer whenever the run ends.
     """
 
     target: Target
     policy: Policy
     file: Path | None = None
-    """What describes the work, for the store's record of the run."""
+    """The file that describes the work, for the store's record of the run."""
     steps: int = 1
-    """Measuring steps, for the display."""
+    """The number of measuring steps, for the display."""
     loads_the_host: bool = True
-    """Whether its own work keeps more of the host's processors busy than a device has that is the host's CPU: then the
-    host's load says nothing of other work, and only the anchor does."""
+    """Whether the plan's own work keeps most of the host's processors busy. If so, and if the device is the host's CPU,
+    the host's load does not show other processes: only the anchor does."""
     measures: bool = True
     """A plan that measures nothing leaves no store in the folder."""
 
     def rank(self, oracle: ConfigurationOracle) -> Rank | None:
-        """What is measured first among the cells of a step; None leaves them in their order."""
+        """The rank by which a step's cells are measured, lowest first; None leaves them in their order."""
         return None
 
     @abstractmethod
     def carry_out(self, run: Run) -> None:
-        """Measure and decide; tell the run of each decision. What the run raises is passed on."""
+        """Measure and decide, and call `run.decided` after each decision. Exceptions of the run are passed on."""
 
     @property
     def unfinished(self) -> str:
@@ -69,11 +73,11 @@ class RunPlan(ABC):
         return ""
 
     def outputs(self, run: Run) -> Iterator[Output]:
-        """The files that say all that is decided so far, marked where they are unfinished; none without a decision."""
+        """The files that hold all decisions so far, marked if they are unfinished; none without a decision."""
         yield from ()
 
     def remarks(self) -> Iterator[str]:
-        """Sentences about what a person should look at, in the end."""
+        """Sentences about what a person should look at when the run has ended."""
         yield from ()
 
 
@@ -88,21 +92,22 @@ def carry_out(
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[PlanT]:
-    """Carry out a plan; everything goes into `folder`, and the same call goes on with a run that was stopped.
+    """Carry out a plan; everything goes into `folder`, and the same call resumes a run that was stopped.
 
-    `budget_minutes` end the run when they are spent; `reuse` says what counts of what the folder's store has. Raises
-    UserError and KeyboardInterrupt, after what was decided is written.
+    The run ends when `budget_minutes` are spent. `reuse` says which measurements in the folder's store are used again.
+    Raises UserError and KeyboardInterrupt, after all decisions are written.
     """
     outcome = RunOutcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
-    watched = observe if plan.target.shares_the_host and plan.loads_the_host else health.beside(observe)
+    own_load_only = plan.target.shares_the_host and plan.loads_the_host
+    watching = observe if own_load_only else health.watching(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
     location = folder / STORE if plan.measures else IN_MEMORY
     with Store.open(location) as store, ExitStack() as opened:
-        counting = Counting.of(store, reuse)
-        number = opened.enter_context(recorded(outcome, store, plan.file, reuse is Reuse.NONE))
-        run = Run(outcome, store, number, events.Batches(watched), deadline, opened, counting)
+        reuse_rule = ReuseRule.of(store, reuse)
+        number = opened.enter_context(recorded_run(outcome, store, plan.file, reuse is Reuse.NONE))
+        run = Run(outcome, store, number, events.BatchMerger(watching), deadline, opened, reuse_rule)
         run.health = health
         try:
             try:
@@ -112,7 +117,7 @@ def carry_out(
                 outcome.look_at.append("the budget is spent; the same command with more goes on")
             run.close()
         except BaseException:
-            # The caller has to hear of what ended the run, not of what stands in the way of writing too.
+            # The caller must get the exception that ended the run, not a second one from writing.
             with suppress(UserError):
                 run.write_decided()
             raise
@@ -125,26 +130,26 @@ def carry_out(
 
 @dataclass
 class Run:
-    """What a plan may ask for while it is carried out. `number` is the run's in the store."""
+    """What a plan may ask for while it is carried out. `number` identifies the run in the store."""
 
     outcome: RunOutcome[Any]
     store: Store
     number: str
-    observe: events.Batches
+    observe: events.BatchMerger
     deadline: float | None
     opened: ExitStack
-    counting: Counting = field(default_factory=Counting)
+    reuse_rule: ReuseRule = field(default_factory=ReuseRule)
     _benches: dict[Target, Bench] = field(default_factory=dict)
     _measures: dict[tuple[ProblemType, Target], RecordedMeasure] = field(default_factory=dict)
     _write_from: float = 0.0
-    found: dict[Path, Mapping[Where, tuple[Solution, ...]]] = field(default_factory=dict)
-    """What the logic files of the folder had when the run began, by path within it."""
+    found: dict[Path, Mapping[SizeKey, tuple[Solution, ...]]] = field(default_factory=dict)
+    """The solutions in the folder's logic files when the run began, by the file's path within the folder."""
     notes: dict[Path, str] = field(default_factory=dict)
-    """What is said of files in the end."""
+    """A sentence about each logic file, said when the run closes."""
     health: HealthWatch | None = None
     _complaints: dict[str, None] = field(default_factory=dict)
-    _told: list[str] = field(default_factory=list)
-    """The cautions that what was written tells."""
+    _written_cautions: list[str] = field(default_factory=list)
+    """The cautions that the files last written contain."""
 
     def __post_init__(self) -> None:
         self.plan: RunPlan = self.outcome.plan
@@ -152,26 +157,26 @@ class Run:
         self.grids = OpenGrids(self.outcome.target, [self.outcome.folder / LOGIC], self.say)
 
     def measure(self, kind: ProblemType, target: Target | None = None) -> RecordedMeasure:
-        """Measures problems of a type; `target` is another way to the same device, where it is not the plan's."""
-        where = target or self.outcome.target
-        if (kind, where) not in self._measures:
-            oracle = ConfigurationOracle(kind, where, self.grids)
-            self._measures[kind, where] = RecordedMeasure(
+        """The `RecordedMeasure` for problems of a type. `target` may name another API of the plan's device."""
+        device = target or self.outcome.target
+        if (kind, device) not in self._measures:
+            oracle = ConfigurationOracle(kind, device, self.grids)
+            self._measures[kind, device] = RecordedMeasure(
                 oracle,
-                self.bench(where),
+                self.bench(device),
                 self.store,
                 self.plan.policy,
                 self.outcome.ledger,
                 self.observe,
                 self.deadline,
-                self.counting,
-                self.anchor.screened,
+                self.reuse_rule,
+                self.anchor.after_screening,
                 self.plan.rank(oracle),
             )
-        return self._measures[kind, where]
+        return self._measures[kind, device]
 
     def bench(self, target: Target) -> Bench:
-        """The run's bench on a device; it is closed with the run."""
+        """The run's bench on a device; the run closes it."""
         if target not in self._benches:
             bench = Bench(target, self.plan.policy, self.outcome.folder / CACHE, self.observe)
             self._benches[target] = self.opened.enter_context(bench)
@@ -181,28 +186,28 @@ class Run:
         self.observe(events.Said(sentence))
 
     def complain(self, sentence: str) -> None:
-        """Something for a person to look at in the end, once."""
+        """Add a sentence to those that a person should look at in the end; each is kept once."""
         self._complaints[sentence] = None
 
     @contextmanager
     def batch(self, purpose: str, cells: int) -> Iterator[None]:
-        """Within it, whatever is measured counts as one batch of so many cells."""
+        """A context in which everything that is measured is reported as one batch of so many cells."""
         with self.observe.together(events.BatchBegan(purpose, cells, 0)):
             yield
 
     def record_step(self, step: StepRecord) -> None:
-        """For `tunesmith show`."""
+        """Store a step's record, for `tunesmith show`."""
         self.store.record_step(self.number, step)
 
     def write(self, output: Output) -> tuple[Path, ...]:
-        """Write one file at once; the paths that were written. Raises UserError where the place cannot be written."""
+        """Write one output now; the paths that were written. Raises UserError if a file cannot be written."""
         path = self.outcome.folder / output.path
         reached("writing")
         written = output.write(path)
         return written if isinstance(written, tuple) else (path,)
 
     def decided(self) -> None:
-        """Something more is decided: write what there is, unless writing would take too large a share of the time."""
+        """To be called after each decision: write all decisions, unless writing took too large a share of the time."""
         began = time.monotonic()
         if began >= self._write_from:
             self.write_decided()
@@ -210,29 +215,29 @@ class Run:
         reached("decided")
 
     def write_decided(self) -> None:
-        """Write the files that say what is decided."""
+        """Write all files of the plan that hold decisions."""
         outcome = self.outcome
-        outcome.written, outcome.logic_files, self._told = [], [], self.cautions()
+        outcome.written, outcome.logic_files, self._written_cautions = [], [], self.cautions()
         for output in self.plan.outputs(self):
             paths = self.write(output)
             outcome.written += paths
             outcome.logic_files += paths if output.is_logic else ()
 
     def close(self) -> None:
-        """Nothing more will be decided: write it, then look whether the machine has changed, and launch the logic."""
+        """After the last decision: write, visit the anchor to see whether the machine has changed, check the logic."""
         self.write_decided()
         for note in filter(None, self.notes.values()):
             self.say(note)
         for measure in self._measures.values():
-            measure.deadline = None  # the budget was for deciding
+            measure.deadline = None  # the budget does not limit the anchor
         reached("closing")
         self.anchor.visit()
-        if self.cautions() != self._told:
+        if self.cautions() != self._written_cautions:
             self.write_decided()
-        self.outcome.look_at += watch(self.outcome.logic_files, self.outcome.folder / CACHE)
+        self.outcome.look_at += check_logic(self.outcome.logic_files, self.outcome.folder / CACHE)
 
     def remarks(self) -> Iterator[str]:
-        """What is to be said of every run."""
+        """Sentences for a person that any command's run may have."""
         yield from self._complaints
         if self.plan.unfinished and not self.outcome.written:
             yield "nothing is decided yet, so no results are written"
@@ -247,7 +252,7 @@ class Run:
             yield f"some did not run right: {reasons}; `tunesmith show` on the folder gives examples"
 
     def cautions(self) -> list[str]:
-        """Why the times are less to be trusted than their intervals say; for what is written of them, too."""
+        """Reasons to trust the times less than their intervals say. They are also written into result files."""
         return [*self._drifted(), *(self.health.sentences() if self.health else ())]
 
     def _drifted(self) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""What the commands `heuristics fit` and `heuristics audit` do, from files to what is printed and written."""
+"""The work of the commands `heuristics fit`, `heuristics audit` and `heuristics judge`, from files to results."""

@@ -1,4 +1,4 @@
-"""`tunesmith heuristics audit`: the analysis of IREE's study again, on any winners, beside what it left out."""
+"""`tunesmith heuristics audit`: the analysis of IREE's study on any winners, with the analyses that it left out."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .sources import (
 
 @dataclass(frozen=True)
 class FamilyAudit:
-    """The products of a family: the study's lines through work by intensity, and all rules side by side. A matrix of
+    """The audit of a family's products: the study's lines of work by intensity, and all rules compared. A matrix of
     times has no lines.
 
-    `steps` are the buckets of the chosen rule. `intensities` (FLOP per element) and `works` (elements of D of a
-    work-group) are what the lines were fitted to, a product each.
+    `steps` are the buckets of the chosen rule. The lines were fitted to `intensities` (FLOP per element) and `works`
+    (elements of D of a work-group), which have an entry for each product.
     """
 
     family: str
@@ -59,11 +59,11 @@ def audit_heuristics(task: SourceTask, seed: int = 0) -> HeuristicAudit:
     families = sorted({shape.family for shape in shapes})
     audits, notes = [], list(left_out)
     for family in families:
-        own = best_rows([shape for shape in shapes if shape.family == family])
-        if len(own) < LEAST_PRODUCTS:
-            notes.append(f"{family}: {len(own)} products are too few, {LEAST_PRODUCTS} are needed")
+        rows = best_rows([shape for shape in shapes if shape.family == family])
+        if len(rows) < LEAST_PRODUCTS:
+            notes.append(f"{family}: {len(rows)} products are too few, {LEAST_PRODUCTS} are needed")
             continue
-        read = sample_of(own, (), task)
+        read = sample_of(rows, (), task)
         works = works_per_group(read.shapes)
         try:
             intensities = study_intensities(read.shapes)
@@ -81,7 +81,7 @@ def audit_heuristics(task: SourceTask, seed: int = 0) -> HeuristicAudit:
 
 
 def _of_times(read: ReadSample, settings: FitSettings, task: SourceTask) -> FamilyAudit:
-    """A matrix of times has no tiles for the study's lines: only rules are compared."""
+    """The audit of a matrix of times, which has no tiles for the study's lines: only rules are compared."""
     try:
         comparison = compare_rules(read.sample, settings)
         return FamilyAudit("GEMM", read, None, comparison, _steps(read, comparison))

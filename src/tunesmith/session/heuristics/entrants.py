@@ -1,10 +1,12 @@
-"""Who is judged: every policy, the published one with its steps switched, fitted heuristics; on each kernel family."""
+"""The entrants to be judged, on each kernel family: policies, the published policy with other steps, fitted
+heuristics."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 from pathlib import Path
 
 from tunesmith.kernels import KERNELS, VENDOR, Kernel
@@ -18,29 +20,29 @@ from tunesmith.store import FILE_NAME
 
 ABLATED = "published-intensity"
 SWITCHED = ("subgroup-favor", "tile-favor", "workgroup-cap")
-"""Steps of the ablation: none of them, each alone, each pair."""
+"""The ablation switches these steps: none, each alone, each pair."""
 FURTHER = ("boost", "utilisation-guard")
-"""Steps that are added to the published ones, each alone."""
+"""Each of these steps is added alone to the published steps."""
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A policy under the name that its row has, and the kernel family that it chooses from; empty for the first family
-    of the usual order that can compute a product."""
+    """A policy with the name of its row, and the kernel family that it chooses from. An empty `kernel` means the first
+    family of the usual order that can compute a product."""
 
     name: str
     policy: TilePolicy
     kernel: str = ""
 
     def ranked(self, problem: Problem, target: Target, count: int) -> tuple[Solution, ...]:
-        """Its choice for a problem, then its further guesses; none where it has none."""
+        """The policy's choice for a problem, then its further guesses, at most `count`; empty if it has no choice."""
         for kernel in self.families(problem, target):
-            if found := self.policy.ranked(problem, target, kernel, count):
-                return tuple(_solution(problem, choice) for choice in found)
+            if choices := self.policy.ranked(problem, target, kernel, count):
+                return tuple(_solution(problem, choice) for choice in choices)
         return ()
 
     def families(self, problem: Problem, target: Target) -> Sequence[Kernel]:
-        """Those to ask, in their order; the vendor's library is not judged."""
+        """The families to ask, in their order, without the vendor's library."""
         if self.kernel:
             return (KERNELS[self.kernel],)
         return [kernel for kernel in kernel_order(problem, target) if kernel.name != VENDOR]
@@ -49,9 +51,10 @@ class Entrant:
 def entrants(
     policies: Sequence[str] = (), heuristics: Sequence[Path] = (), kernels: Sequence[str] = ()
 ) -> tuple[Entrant, ...]:
-    """All of them, or the named `policies`; the heuristics in files on top. Each takes part once for each kernel.
+    """An entrant for each policy and each of `kernels`: the named `policies` (all if none is named), then the
+    heuristics in files.
 
-    Raises UserError for a name that nothing has, and for a file that is no heuristic.
+    Raises UserError for an unknown name, and for a file that is no heuristic.
     """
     for kernel in kernels:
         if kernel not in MAPPINGS:
@@ -62,14 +65,14 @@ def entrants(
 
 
 def _fitted(paths: Sequence[Path]) -> Iterator[tuple[str, TilePolicy]]:
-    """By the files' names, or by their paths where several have the same name."""
+    """Fitted policies with their names: the files' names, or their paths if several files have the same name."""
     counts = Counter(path.name for path in paths)
     for path in paths:
         yield f"fitted: {path.name if counts[path.name] == 1 else path}", fitted_policy(path)
 
 
 def fitted_here(judged: Sequence[Entrant], matrices: Sequence[Path]) -> Iterator[str]:
-    """A sentence about each fitted heuristic with a source that has the name of a judged matrix."""
+    """A warning for each fitted heuristic that has a source with the name of a judged matrix."""
     names = {name for path in matrices for name in _names(path)}
     for name, policy in {entrant.name: entrant.policy for entrant in judged}.items():
         sources = policy.heuristic.origin.sources if isinstance(policy, FittedPolicy) else ()
@@ -81,14 +84,14 @@ def fitted_here(judged: Sequence[Entrant], matrices: Sequence[Path]) -> Iterator
 
 
 def _names(matrix: Path) -> Iterator[str]:
-    """Of a matrix, and of the finals' tables of its run where it is a run's folder or store."""
+    """The name of a matrix; if it is a run's folder or store, also the names of the run's final tables."""
     yield matrix.name
     folder = matrix.parent if matrix.name == FILE_NAME else matrix
     yield from (table.name for table in (folder / TABLES).glob("*/*_Final.csv"))
 
 
 def _all() -> Iterator[tuple[str, TilePolicy]]:
-    """Every policy, and behind the published one its ablation."""
+    """Every policy with its name; the published policy is followed by its ablation."""
     for name in POLICIES:
         yield name, POLICIES[name]
         if name == ABLATED:
@@ -96,12 +99,10 @@ def _all() -> Iterator[tuple[str, TilePolicy]]:
 
 
 def _ablation(policy: TilePolicy) -> Iterator[tuple[str, TilePolicy]]:
-    """The published policy itself has the cap alone, and is not repeated."""
-    rest = policy.steps - set(SWITCHED)
-    alone = [(step,) for step in SWITCHED]
-    pairs = [(first, second) for number, first in enumerate(SWITCHED) for second in SWITCHED[number + 1 :]]
-    for switched in ((), *alone, *pairs):
-        steps = rest | set(switched)
+    """The published policy with other steps. The policy itself, which has the cap alone, is not repeated."""
+    other_steps = policy.steps - set(SWITCHED)
+    for switched in chain.from_iterable(combinations(SWITCHED, count) for count in range(3)):
+        steps = other_steps | set(switched)
         if steps != policy.steps:
             yield f"{ABLATED}, {' + '.join(switched) or 'none of these'}", policy.with_steps(steps)
     for step in FURTHER:

@@ -1,5 +1,7 @@
-"""The tables of a final as cells with full configurations, types and device: by their details, else by what lies
-beside them."""
+"""The tables of finals as cells with full configurations, types and device.
+
+These come from a table's details; if it has none, from the logic or the store beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.formats.winners.final_details import FinalDetails, NamedDevice, read_details
 from tunesmith.logic import Document, Logic, logic_files, read_csv
 from tunesmith.problems import OPERATIONS
@@ -20,12 +22,13 @@ from tunesmith.store import FILE_NAME, FULL, Store, StoreEntry
 from .targets import target_of
 
 UNNAMED = "?"
-"""The kernel of a solution that only its table names: it may be the best, and stands in for no choice."""
+"""The kernel of a solution that is known by its name in a table only. It may be the best known, but it is never used as
+the neighbour of a choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedCell:
-    """A time of a solution at a problem, and the round in which it was taken."""
+    """The time of a solution at a problem, and the round in which it was measured."""
 
     target: Target
     problem: Problem
@@ -36,7 +39,7 @@ class TimedCell:
 
 @dataclass(frozen=True, slots=True)
 class FailedCell:
-    """A solution that was tried at a problem and did not run right, for which the machine is not to blame."""
+    """A solution that was tried at a problem and did not run right; the machine did not cause it."""
 
     target: Target
     problem: Problem
@@ -47,9 +50,10 @@ MatrixCell = TimedCell | FailedCell
 
 
 def cells_of_final(table: Path, note: Callable[[str], None]) -> Iterator[MatrixCell]:
-    """Every time and every failure of a final. `note` hears what is not known of it.
+    """Every time and every failure of a final. `note` gets a sentence about solutions with unknown configurations.
 
-    Raises UserError where neither its details nor logic or a store beside it know configurations, type and device.
+    Raises UserError if the details, the logic and the store beside the table do not give configurations, type and
+    device.
     """
     details = read_details(table)
     if details and details.device:
@@ -72,7 +76,7 @@ def cells_of_store(file: Path) -> Iterator[MatrixCell]:
 
 
 def _of_entry(entry: StoreEntry) -> Iterator[MatrixCell]:
-    """Nothing where there is neither a time nor a failure that counts."""
+    """The cell of a store's entry; none if it has neither a time nor a failure of its own."""
     target, problem, solution, measurement = entry.target, entry.problem, entry.solution, entry.measurement
     if measurement.ok and measurement.estimate:
         yield TimedCell(target, problem, solution, measurement.estimate, entry.round)
@@ -94,51 +98,51 @@ def _of_details(details: FinalDetails, target: Target) -> Iterator[MatrixCell]:
 
 def _of_logic(table: Path, logic: Document, note: Callable[[str], None]) -> Iterator[TimedCell]:
     sheet, kind, origin = read_csv(table), logic.problem_type, logic.origin
-    named = {entry.name: entry.solution for entry in logic.solutions}
-    if unknown := [name for name in sheet.names if name not in named]:
+    solutions = {entry.name: entry.solution for entry in logic.solutions}
+    if unknown := [name for name in sheet.names if name not in solutions]:
         note(f"{table}: {len(unknown)} of {len(sheet.names)} solutions are in no logic: they only count as best known")
     device = NamedDevice(origin.api, origin.device, origin.architecture, origin.driver, 0)
     target = target_of(device, _store_beside(table), table)
     for row, name, seconds in sheet.times():
         problem = _problem(sheet.sizes[row], logic, f"{table}:{row + 2}")
-        solution = named.get(name) or Solution(kind, UNNAMED, Configuration({"Solution": name}))
+        solution = solutions.get(name) or Solution(kind, UNNAMED, Configuration({"Solution": name}))
         yield TimedCell(target, problem, solution, Estimate(seconds, math.nan, math.nan, 1))
 
 
-def _problem(sizes: Mapping[str, int], logic: Document, where: str) -> Problem:
+def _problem(columns: Mapping[str, int], logic: Document, location: str) -> Problem:
     kind = logic.problem_type
     try:
-        made = tuple(sizes[index] for index in kind.indices)
+        sizes = tuple(columns[index] for index in kind.indices)
     except KeyError as error:
-        raise UserError(where, f"has no size {error}", f"give the table of a final of {kind.name}") from None
-    names = [name for name, _ in OPERATIONS[kind.operation].leading(kind, made)]
-    return Problem(kind, made, tuple(sizes[name] for name in names if name in sizes))
+        raise UserError(location, f"has no size {error}", f"give the table of a final of {kind.name}") from None
+    names = [name for name, _ in OPERATIONS[kind.operation].leading(kind, sizes)]
+    return Problem(kind, sizes, tuple(columns[name] for name in names if name in columns))
 
 
 def _of_store(table: Path, store: Path) -> Iterator[MatrixCell]:
-    """What the store has of the table's sizes: more than the final's solutions, all of which count."""
+    """All cells of the store at the table's sizes and types, also of solutions that are not in the final."""
     sheet = read_csv(table)
     cells: list[MatrixCell] = []
     stored: set[str] = set()
     for cell in cells_of_store(store):
         stored.add(cell.problem.type.name)
-        own = dict(zip(cell.problem.type.indices, cell.problem.sizes, strict=True))
-        if any(own.items() <= row.items() for row in sheet.sizes):
+        sizes = dict(zip(cell.problem.type.indices, cell.problem.sizes, strict=True))
+        if any(sizes.items() <= row.items() for row in sheet.sizes):
             cells.append(cell)
-    named = {_type_name(name, stored) for name in sheet.names}
-    return (cell for cell in cells if cell.problem.type.name in named)
+    types = {_type_name(name, stored) for name in sheet.names}
+    return (cell for cell in cells if cell.problem.type.name in types)
 
 
 def _type_name(solution: str, stored: Collection[str]) -> str:
-    """The name of the type that a solution's name begins with: the longest, since one type's name may begin with
-    another's."""
+    """The longest type name with which a solution's name begins, since one type's name may begin with another's. Empty
+    if there is none."""
     parts = solution.split("_")
     names = ("_".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((name for name in names if name in stored or gemm_type_named(name)), "")
 
 
 def _run_folder(table: Path) -> Path:
-    """The folder of the run that wrote a table, which may have been taken out of it."""
+    """The folder of the run that wrote a table; the table's own folder if it was moved out of the run's folder."""
     return next((folder.parent for folder in table.absolute().parents if folder.name == TABLES), table.parent)
 
 
@@ -148,10 +152,10 @@ def _store_beside(table: Path) -> Path | None:
 
 
 def _logic_of(table: Path) -> Document | None:
-    """The logic beside a table that names most of its solutions; None where none names any."""
+    """The logic beside a table that has most of the table's solutions; None if none has any."""
     names = set(read_csv(table).names)
-    places = [location for location in (table.parent, _run_folder(table) / LOGIC) if location.is_dir()]
-    documents = [Logic.load(file).document for location in places for file in logic_files(location)]
-    known = [(len(names & {entry.name for entry in document.solutions}), document) for document in documents]
-    best = max(known, key=lambda pair: pair[0], default=None)
+    folders = [folder for folder in (table.parent, _run_folder(table) / LOGIC) if folder.is_dir()]
+    documents = [Logic.load(file).document for folder in folders for file in logic_files(folder)]
+    counted = [(len(names & {entry.name for entry in document.solutions}), document) for document in documents]
+    best = max(counted, key=lambda pair: pair[0], default=None)
     return best[1] if best and best[0] else None

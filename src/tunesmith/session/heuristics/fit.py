@@ -1,4 +1,4 @@
-"""`tunesmith heuristics fit`: tuned products become a heuristic's file, with what a person had pinned in it before."""
+"""`tunesmith heuristics fit`: tuned products become a heuristic's file. Cut points that a person pinned in it stay."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class FitMethod(StrEnum):
 
 @dataclass(frozen=True)
 class FitTask:
-    """What is fitted, how, and where it is written. What is None is chosen by cross-validation.
+    """The sources, the method, and the file `out`. A `metric` or `buckets` of None is chosen by cross-validation.
 
-    `python` is where the generated function is written, too.
+    If `python` is given, the rule is also written there as a Python function.
     """
 
     source: SourceTask
@@ -53,7 +53,7 @@ class FitTask:
 
 @dataclass(frozen=True)
 class WrittenFit:
-    """A fit, what it rests on, the files that were written, and the cut points that the file had pinned."""
+    """A fit, the sample that it rests on, the written files, and the cut points that were pinned in the old file."""
 
     fit: HeuristicFit
     read: ReadSample
@@ -62,8 +62,8 @@ class WrittenFit:
 
 
 def fit_heuristic(task: FitTask) -> WrittenFit:
-    """Fit, and write. Raises UserError for sources that cannot be read or fitted, and for a file at `task.out` that is
-    no heuristic: it might be somebody's work."""
+    """Fit, and write. Raises UserError for sources that cannot be read or fitted, and for an existing file `task.out`
+    that is no heuristic, since it might be somebody's work."""
     _check(task)
     pinned_metric, pins = _pins(task)
     read = read_sample(task.source)
@@ -73,27 +73,27 @@ def fit_heuristic(task: FitTask) -> WrittenFit:
     try:
         match task.method:
             case FitMethod.DP:
-                made = fit_cut_points(read.sample, settings, origin)
+                fit = fit_cut_points(read.sample, settings, origin)
             case FitMethod.TREE:
-                made = fit_tree(read.sample, settings, origin)
+                fit = fit_tree(read.sample, settings, origin)
             case FitMethod.PERCENTILE_R2:
                 if not read.shapes:
                     raise ValueError("a table of times has no tiles for the lines")
                 intensities, works = study_intensities(read.shapes), works_per_group(read.shapes)
-                made = fit_percentiles(read.sample, intensities, works, settings, origin)
+                fit = fit_percentiles(read.sample, intensities, works, settings, origin)
     except ValueError as error:
         remedy = "give more products, or another number of --buckets; remove a pin that does not fit"
         raise UserError(names, str(error), remedy) from error
-    texts = {task.out: dump_heuristic(made.heuristic)}
+    texts = {task.out: dump_heuristic(fit.heuristic)}
     if task.python:
-        texts[task.python] = python_source(made.heuristic)
+        texts[task.python] = python_source(fit.heuristic)
     for path, text in texts.items():
         write_atomically(path, text)
-    return WrittenFit(made, read, tuple(texts), pins)
+    return WrittenFit(fit, read, tuple(texts), pins)
 
 
 def _check(task: FitTask) -> None:
-    """Raise UserError for options that the method does not look at, and for a file that would overwrite another."""
+    """Raise UserError for options that the method does not use, and for a file that would overwrite another."""
     if task.method is not FitMethod.DP:
         for option, value in (("--metric", task.metric), ("--buckets", task.buckets)):
             if value is not None:

@@ -1,4 +1,7 @@
-"""`tunesmith heuristics judge`: how close policies come to the best known time, on products they were not fitted on."""
+"""`tunesmith heuristics judge`: how close policies come to the best known time, on products they were not fitted on.
+
+A matrix's choices are measured if its device is here (`_devices`, by `Target.same_device`), and looked up if not.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +31,21 @@ from tunesmith.session.frame.run import Run, RunPlan, carry_out
 from .entrants import Entrant, entrants, fitted_here
 from .finalists import BEST_KNOWN, Finalists, finalists, is_measurable
 from .matrices import JudgedSubject, MatrixTask, read_matrices, spread_of
-from .targets import here
+from .targets import same_device_here
 from .verdicts import Guesses, Judgement, PolicyVerdict, judged, label
 
 NO_DEVICE = "none"
-"""The word that asks for no measuring."""
+"""The word for `--device` with which nothing is measured."""
 POLICY = Policy(sampling_seconds=0.2, warm_up_seconds=0.02, confirm_blocks=15)
-"""Every configuration of a product is timed in so many blocks, which alternate with those of all others."""
+"""Every configuration of a product is timed in so many blocks, which alternate with the blocks of all others."""
 TABLE, WRITTEN_EACH = "judged.csv", 10
-"""What is written, and the products between two writings."""
+"""The file that is written, and the number of products between two writings."""
 
 
 @dataclass(frozen=True)
 class JudgeTask:
-    """Matrices, and who is judged on them: the named `policies` (all of them without a name) and the heuristics in
-    files, each on every one of `kernels` (else on the first family that can compute a product)."""
+    """Matrices, and the entrants judged on them: the named `policies` (all if none is named) and the heuristics in
+    files, each on every one of `kernels` (if none is named, on the first family that can compute a product)."""
 
     matrices: MatrixTask
     policies: tuple[str, ...] = ()
@@ -60,10 +63,10 @@ def judge_heuristics(
     policy: Policy = POLICY,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[JudgePlan]:
-    """Judge, and where the matrices' device is here, measure the choices into `folder`; the same call goes on with a
-    stopped run. `device` "none" looks all choices up.
+    """Judge; if the matrices' device is here, measure the choices into `folder`. The same call resumes a stopped run.
+    With `device` "none", all choices are looked up.
 
-    Raises UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
+    Raises UserError for a task that makes no sense, KeyboardInterrupt after everything is written.
     """
     plan = JudgePlan(task, device, policy, lambda sentence: observe(events.Said(sentence)))
     return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
@@ -71,7 +74,8 @@ def judge_heuristics(
 
 @dataclass(frozen=True, slots=True)
 class SampledCell:
-    """A time with its samples: sample i of all solutions of a problem is from round i of the blocks."""
+    """The time of a solution with its samples: sample i of every solution of a problem is from the same round of
+    blocks."""
 
     solution: Solution
     estimate: Estimate
@@ -79,8 +83,8 @@ class SampledCell:
 
 
 class JudgePlan(RunPlan):
-    """Takes one matrix after the other. `judgements` has those that are done, of the matrix being measured the products
-    that are."""
+    """Judges one matrix after the other. `judgements` has the finished matrices, and of the matrix being measured the
+    products measured so far."""
 
     def __init__(self, task: JudgeTask, device: str | None, policy: Policy, say: Callable[[str], None]) -> None:
         self.policy = policy
@@ -106,15 +110,15 @@ class JudgePlan(RunPlan):
     def carry_out(self, run: Run) -> None:
         measured = [subject for subject, device in zip(self.subjects, self._devices, strict=True) if device]
         self._all = sum(len(subject.matrix.problems) for subject in measured)
-        for number, (subject, device) in enumerate(zip(self.subjects, self._devices, strict=True)):
+        for index, (subject, device) in enumerate(zip(self.subjects, self._devices, strict=True)):
             run.say(f"{subject}: deciding {len(subject.matrix.problems)} products by {len(self.entrants)} policies")
             guesses = {entrant: _guesses(entrant, subject) for entrant in self.entrants}
             if device is None:
                 judgement = judged(subject, subject.matrix, subject.noise, guesses, is_measured=False)
-                self._judgements[number] = judgement
+                self._judgements[index] = judgement
                 run.decided()
                 continue
-            self._measure(run, number, subject, guesses)
+            self._measure(run, index, subject, guesses)
 
     def outputs(self, run: Run) -> Iterator[Output]:
         if self.measures and self._judgements:
@@ -124,32 +128,36 @@ class JudgePlan(RunPlan):
         yield from self.notes
 
     def _measure(
-        self, run: Run, number: int, subject: JudgedSubject, guesses: Mapping[Entrant, Sequence[Guesses]]
+        self, run: Run, index: int, subject: JudgedSubject, guesses: Mapping[Entrant, Sequence[Guesses]]
     ) -> None:
-        """Product by product: the choices of all and the best known, side by side."""
-        rows = [_finalists(run, subject, row, guesses) for row in range(len(subject.matrix.problems))]
-        self.notes += _unmeasurable(subject, rows)
-        asked = [row.solutions for row in rows]
+        """Measure a matrix product by product: the choices of all entrants and the best known, interleaved."""
+        found = [_finalists(run, subject, row, guesses) for row in range(len(subject.matrix.problems))]
+        self.notes += _unmeasurable(subject, found)
+        solutions_of = [finalists.solutions for finalists in found]
         cells: dict[int, list[SampledCell]] = {}
         try:
-            with run.batch(f"{subject}: {len(asked)} products", sum(map(len, asked))):
-                for row, solutions in enumerate(asked):
+            with run.batch(f"{subject}: {len(solutions_of)} products", sum(map(len, solutions_of))):
+                for row, solutions in enumerate(solutions_of):
                     cells[row] = _measured(run, subject.matrix.problems[row], solutions)
                     self._done += 1
                     if len(cells) % WRITTEN_EACH == 0:
-                        self._judgements[number] = _side_by_side(subject, cells, guesses)
+                        self._judgements[index] = _judgement(subject, cells, guesses)
                         run.decided()
         finally:
             if cells:
-                self._judgements[number] = _side_by_side(subject, cells, guesses)
+                self._judgements[index] = _judgement(subject, cells, guesses)
 
 
 def _devices(subjects: Sequence[JudgedSubject], device: str | None) -> list[Target | None]:
-    """The device on which each matrix's choices are measured; None where they are looked up."""
+    """For each matrix, the device on which its choices are measured; None if they are looked up.
+
+    A matrix is measured on the device that it is of (`Target.same_device`). Raises UserError if the named device is of
+    no matrix.
+    """
     if device == NO_DEVICE:
         return [None for _ in subjects]
     if device is None:
-        return [here(subject.target) for subject in subjects]
+        return [same_device_here(subject.target) for subject in subjects]
     chosen = choose(device)
     if not any(subject.target.same_device(chosen) for subject in subjects):
         names = ", ".join(dict.fromkeys(subject.target.name for subject in subjects))
@@ -170,38 +178,38 @@ def _finalists(run: Run, subject: JudgedSubject, row: int, guesses: Mapping[Entr
     return finalists(subject, row, guessed, lambda solution: is_measurable(solution, problem, measure))
 
 
-def _unmeasurable(subject: JudgedSubject, rows: Sequence[Finalists]) -> Iterator[str]:
-    """What the best known may lack."""
-    counts = [row.unmeasurable for row in rows if row.unmeasurable]
+def _unmeasurable(subject: JudgedSubject, finalists: Sequence[Finalists]) -> Iterator[str]:
+    """A warning if some of the best known solutions cannot be measured here."""
+    counts = [product.unmeasurable for product in finalists if product.unmeasurable]
     if counts:
         yield (
             f"{subject}: {sum(counts)} times a configuration among the {BEST_KNOWN} fastest of a product cannot be "
             "measured here, since its kernel or parameters are not known or not legal. On "
-            f"{len(counts)} of {len(rows)} products the best known may be too slow, and the efficiencies too high"
+            f"{len(counts)} of {len(finalists)} products the best known may be too slow, and the efficiencies too high"
         )
 
 
 def _measured(run: Run, problem: Problem, solutions: Sequence[Solution]) -> list[SampledCell]:
-    """Those that ran, side by side."""
+    """The interleaved times of the solutions that ran."""
     measure = run.measure(problem.type)
-    configs = {solution.configuration: solution for solution in solutions}
-    table = measure.confirm(list(configs), [problem])
-    run.anchor.ran(measure, table.cells)
-    return [SampledCell(configs[cell[0]], time, table.paired[cell]) for cell, time in table.cells.items()]
+    by_config = {solution.configuration: solution for solution in solutions}
+    table = measure.confirm(list(by_config), [problem])
+    run.anchor.visit_if_due(measure, table.cells)
+    return [SampledCell(by_config[cell[0]], time, table.paired[cell]) for cell, time in table.cells.items()]
 
 
-def _side_by_side(
+def _judgement(
     subject: JudgedSubject, cells: dict[int, list[SampledCell]], guesses: Mapping[Entrant, Sequence[Guesses]]
 ) -> Judgement:
-    """The judgement on the products that were measured and of which anything ran."""
+    """The judgement on the products measured so far, without those on which nothing ran."""
     rows = [row for row, times in cells.items() if times]
     solutions = tuple(dict.fromkeys(cell.solution for row in rows for cell in cells[row]))
     columns = {solution: column for column, solution in enumerate(solutions)}
     halves = [np.full((len(rows), len(solutions)), np.nan) for _ in range(2)]
     for position, row in enumerate(rows):
         for cell in cells[row]:
-            for number, half in enumerate(halves):
-                half[position, columns[cell.solution]] = statistics.median(cell.samples[number::2])
+            for first, half in enumerate(halves):
+                half[position, columns[cell.solution]] = statistics.median(cell.samples[first::2])
     matrix = TimeMatrix(
         tuple(subject.matrix.problems[row] for row in rows),
         tuple(subject.matrix.families[row] for row in rows),
@@ -209,9 +217,9 @@ def _side_by_side(
         np.sqrt(halves[0] * halves[1]),
         (halves[0], halves[1]),
     )
-    own = {entrant: [ranked[row] for row in rows] for entrant, ranked in guesses.items()}
+    guesses_of_rows = {entrant: [ranked[row] for row in rows] for entrant, ranked in guesses.items()}
     noise = spread_of([cell.estimate] for row in rows for cell in cells[row])
-    return judged(subject, matrix, noise, own, is_measured=True)
+    return judged(subject, matrix, noise, guesses_of_rows, is_measured=True)
 
 
 COLUMNS = (
@@ -221,7 +229,7 @@ COLUMNS = (
 
 
 def as_csv(judgements: Sequence[Judgement]) -> str:
-    """A line for each choice that has a time. `measured` is 0 where it is a neighbour's."""
+    """A line for each choice that has a time. `measured` is 0 if the time is that of the choice's neighbour."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""Stores and finals' tables as matrices of times: one for each device and data type, with families of products."""
+"""Stores and final tables as matrices of times: one for each device and data type, with families of products."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from tunesmith.store import FILE_NAME, RACE
 from .finals import FailedCell, MatrixCell, TimedCell, cells_of_final, cells_of_store
 
 LEAST_SOLUTIONS = 2
-"""That ran on a problem; a best among fewer says nothing."""
+"""The fewest solutions that must have run on a problem: the best of fewer says nothing."""
 ANCHOR = "anchor/"
-"""How rounds begin in which one cell was repeated to see the machine drift."""
+"""The prefix of the rounds of the anchor, a cell that is repeated to see the machine drift."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatSpread:
-    """The noise of a matrix: of `cells` that were measured in several rounds, the median of longest over shortest time;
-    and the median half-width of all cells' intervals, relative to their times. NaN where nothing tells."""
+    """The noise of a matrix.
+
+    `ratio` is the median of longest over shortest time of the `cells` that were measured in several rounds.
+    `half_width` is the median half-width of all cells' intervals, relative to their times. NaN if there are no such
+    cells.
+    """
 
     cells: int
     ratio: float
@@ -38,8 +42,11 @@ class RepeatSpread:
 
 @dataclass(frozen=True)
 class JudgedSubject:
-    """Products of one data type on one device. `groups` says in words what the matrix's families are; `noise` is that
-    of the measurements, and `solutions` the median number of solutions that ran on a product."""
+    """Products of one data type on one device, as a matrix of times.
+
+    `groups` says in words what the matrix's families are. `noise` is the noise of the measurements, `solutions` the
+    median number of solutions that ran on a product.
+    """
 
     target: Target
     data_type: str
@@ -54,8 +61,8 @@ class JudgedSubject:
 
 @dataclass(frozen=True)
 class MatrixTask:
-    """Files to read. With a list of sizes (`sizes`), only its products count, and it names their families; products
-    that are in a matrix of `without` do not count."""
+    """The files to read. With a list of products (`sizes`), only its products are used, with its families. Products
+    that are in a matrix of `without` are left out."""
 
     sources: tuple[Path, ...]
     sizes: Path | None = None
@@ -72,7 +79,7 @@ class ReadMatrices:
 
 @dataclass
 class _Gathered:
-    """Times and failures of a device and data type, as they are read: by problem without its scalars, by solution."""
+    """Times and failures of a device and data type, gathered by problem without its scalars, then by solution."""
 
     target: Target
     times: dict[Problem, dict[Solution, list[TimedCell]]] = field(default_factory=dict)
@@ -90,11 +97,12 @@ class _Gathered:
 
 
 def read_matrices(task: MatrixTask) -> ReadMatrices:
-    """Every matrix of the sources. Raises UserError for a file that is none, and where no product is left."""
+    """Every matrix of the sources. Raises UserError for a file that cannot be read as one, and if no product is
+    left."""
     names = ", ".join(map(str, task.sources))
     notes: list[str] = []
-    others = (cell for path in task.without for cell in _cells(path, notes.append))
-    left_out = {bare_of(cell.problem) for cell in others if isinstance(cell, TimedCell)}
+    cells_without = (cell for path in task.without for cell in _cells(path, notes.append))
+    left_out = {bare_of(cell.problem) for cell in cells_without if isinstance(cell, TimedCell)}
     gathered: dict[tuple[str, str, str, str], _Gathered] = {}
     for path in task.sources:
         for cell in _cells(path, notes.append):
@@ -103,7 +111,8 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
             if bare_of(cell.problem) not in left_out:
                 gathered.setdefault(key, _Gathered(target)).add(cell)
     listed = read_gemm_list(task.sizes) if task.sizes else None
-    subjects = [made for key, times in gathered.items() if (made := _subject(key[3], times, listed, names))]
+    found = (_subject(key[3], times, listed, names) for key, times in gathered.items())
+    subjects = [subject for subject in found if subject]
     if not subjects:
         what = f"no product{' of the list' if listed else ''} on which {LEAST_SOLUTIONS} configurations ran"
         raise UserError(names, what, "give a store or the final's tables of a run that tuned GEMMs to its end")
@@ -113,20 +122,20 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
 
 
 def bare_of(problem: Problem) -> Problem:
-    """A problem without its scalars, which a table does not have."""
+    """A problem without its scalars, as in a table."""
     return replace(problem, scalars=Configuration())
 
 
 def data_type_of(problem: Problem) -> str:
-    """`float32`, `tf32`, or `int8 to int32` where D's type is another."""
+    """The data type in words: `float32`, `tf32`, or `int8 to int32` if D has another type."""
     gemm = Gemm.of(problem)
     operands = "tf32" if gemm.tf32 else gemm.dtype
     return operands if gemm.dest == gemm.dtype else f"{operands} to {gemm.dest}"
 
 
 def _cells(path: Path, note: Callable[[str], None]) -> Iterator[MatrixCell]:
-    """Every time and failure of a GEMM by a kernel of ours: a policy is judged against the best of these, without the
-    vendor's library."""
+    """Every time and failure of a GEMM by our kernels. The vendor's library is left out: policies are judged against
+    the best of ours."""
     cells = cells_of_final(path, note) if is_final(path) else _of_store(path)
     return (cell for cell in cells if cell.problem.type.operation == "GEMM" and cell.solution.kernel != VENDOR)
 
@@ -141,7 +150,7 @@ def _of_store(path: Path) -> Iterator[MatrixCell]:
 def _subject(
     data_type: str, gathered: _Gathered, listed: Sequence[ListedGemm] | None, names: str
 ) -> JudgedSubject | None:
-    """None where no product is left."""
+    """The matrix of one device and data type; None if no product is left."""
     families = {
         problem: family
         for problem, solutions in gathered.times.items()
@@ -176,7 +185,7 @@ def _subject(
 
 
 def _family(problem: Problem, listed: Sequence[ListedGemm] | None) -> str | None:
-    """By the list, else by M and N; None of a product that a list lacks."""
+    """A product's family in the list, or by its M and N; None if there is a list without the product."""
     gemm = Gemm.of(problem)
     by_sizes = f"{gemm.m} x {gemm.n}"
     if listed is None:
@@ -194,17 +203,18 @@ def _is_known(row: ListedGemm, subjects: Sequence[JudgedSubject]) -> bool:
 
 
 def _whole(cells: Sequence[TimedCell]) -> Sequence[TimedCell]:
-    """Those that were not stopped early because others were faster, where there are any."""
+    """The cells that no race stopped early; all cells if there are none."""
     return [cell for cell in cells if not cell.round.startswith(RACE)] or cells
 
 
 def _noise(times: Sequence[Sequence[TimedCell]]) -> RepeatSpread:
-    """Of all cells, each with all that was measured of it: what raced was timed too loosely to tell."""
+    """The noise of all cells, without the anchor's rounds and, if a cell has other times, without its races: a race
+    times too loosely to show noise."""
     return spread_of([cell.estimate for cell in _whole(cells) if not cell.round.startswith(ANCHOR)] for cells in times)
 
 
 def spread_of(times: Iterable[Sequence[Estimate]]) -> RepeatSpread:
-    """The noise of cells, each with its times in all rounds."""
+    """The noise of cells, each given with its times in all rounds."""
     ratios, widths = [], []
     for rounds in times:
         seconds = [time.seconds for time in rounds]

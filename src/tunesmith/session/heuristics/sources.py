@@ -1,4 +1,4 @@
-"""Files of tuned kernels become one sample: filtered, and reduced to a row a product."""
+"""Reading files of tuned kernels as one sample: rows are filtered, and each product keeps one row."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tunesmith.records import Configuration, UserError
 
 
 class Grouping(StrEnum):
-    """What is held out together: products of equal M and N, those of a family, those of a file. A final has no
-    families, so there the last two are the same."""
+    """The products that are held out together: those of equal M and N, of a family, or of a file. A final has no
+    families, so `FAMILY` means the file too."""
 
     MN = "mn"
     FAMILY = "family"
@@ -33,17 +33,17 @@ class Grouping(StrEnum):
 
 
 LEAST_PRODUCTS = 10
-"""Of a sample that is fitted to."""
+"""The fewest products of a sample."""
 KERNEL, SOLUTION = "Kernel", "Solution"
-"""What a bucket's configuration of finals has beside a kernel's parameters: the kernel's name; or, of a table without
-configurations, its name for the solution alone."""
+"""Keys of a configuration from a final, beside the kernel's parameters: the kernel's name; if the final has no
+configurations, only the solution's name."""
 
 
 @dataclass(frozen=True)
 class SourceTask:
-    """What is read, and what of it: rows by column (`keep`), least M, N and K, and matrix instructions only.
+    """The files to read, and the rows to keep: by column (`keep`), by least M, N and K, and by matrix instructions.
 
-    `ridge` (FLOP per byte) and `units` are the device's, where no data sheet knows it or should decide.
+    `ridge` (FLOP per byte) and `units` describe the device if no data sheet does, or take the place of its figures.
     """
 
     sources: tuple[Path, ...]
@@ -65,7 +65,7 @@ class SourceTask:
 
     @property
     def selection(self) -> str:
-        """Which rows count, in words."""
+        """The rows that are kept, in words."""
         words = [f"{name}={','.join(values)}" for name, values in self.keep.items()]
         words += [f"least size {self.least_size}"] if self.least_size > 1 else []
         words += ["matrix instructions only"] if self.matrix_only else []
@@ -74,7 +74,7 @@ class SourceTask:
 
 @dataclass(frozen=True)
 class ReadSample:
-    """A sample with the rows that it was made of, one a product (a matrix of times has none), and what they are."""
+    """A sample with its rows, one for each product (a matrix of times has no rows), their device and data types."""
 
     sample: TunedSample
     shapes: tuple[TunedShape, ...]
@@ -100,17 +100,17 @@ def keep_of(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read_shapes(task: SourceTask) -> tuple[tuple[TunedShape, ...], tuple[str, ...]]:
-    """The rows of all sources that the task keeps, and what was left out. Raises UserError for a file that cannot be
-    read."""
+    """The rows of all sources that the task keeps, and notes on rows that were left out. Raises UserError for a file
+    that cannot be read."""
     readings = [_of_file(path, task) for path in task.sources]
     kept = (shape for shapes, _ in readings for shape in shapes if min(shape.m, shape.n, shape.k) >= task.least_size)
     return tuple(kept), tuple(note for _, notes in readings for note in notes)
 
 
 def read_sample(task: SourceTask) -> ReadSample:
-    """The sample of a task: `sample_of` its rows, or the matrix of its finals.
+    """The sample of a task: of its rows (`sample_of`), or the matrix of its finals.
 
-    Raises UserError for sources of which some have times and others have not.
+    Raises UserError if some sources are finals and others are not.
     """
     finals = [path for path in task.sources if is_final(path)]
     if not finals:
@@ -122,7 +122,7 @@ def read_sample(task: SourceTask) -> ReadSample:
 
 
 def sample_of(shapes: Sequence[TunedShape], notes: Sequence[str], task: SourceTask) -> ReadSample:
-    """The fastest row of each product, where its file tells speeds; else the first.
+    """The sample of the best row of each product (`best_rows`).
 
     Raises UserError for too few products, and for rows of several devices.
     """
@@ -148,7 +148,7 @@ def sample_of(shapes: Sequence[TunedShape], notes: Sequence[str], task: SourceTa
 
 
 def _of_finals(paths: Sequence[Path], task: SourceTask) -> ReadSample:
-    """The matrix of some finals: all their solutions, each of which did not run where its table has no such product."""
+    """The matrix of finals, with the solutions of all. A solution has no time on products that its table lacks."""
     names = ", ".join(map(str, paths))
     if task.keep or task.matrix_only:
         raise UserError("--where", "a final's table has no such columns", "leave out --where and --matrix-only")
@@ -161,13 +161,13 @@ def _of_finals(paths: Sequence[Path], task: SourceTask) -> ReadSample:
     data_type, result_type = types.pop()
     device, ridge, units = _device_of_finals(details, data_type, task, names)
     operand_bytes, result_bytes = DATA_TYPE_BYTES[data_type], DATA_TYPE_BYTES[result_type]
-    own = [_candidates(final, found) for final, found in zip(finals, details, strict=True)]
-    candidates = tuple(dict.fromkeys(config for configs in own for config in configs))
+    configs_of = [_candidates(final, found) for final, found in zip(finals, details, strict=True)]
+    candidates = tuple(dict.fromkeys(config for configs in configs_of for config in configs))
     columns = {config: column for column, config in enumerate(candidates)}
     products: list[Product] = []
     sources: list[str] = []
     rows: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
-    for path, final, configs in zip(paths, finals, own, strict=True):
+    for path, final, configs in zip(paths, finals, configs_of, strict=True):
         for (m, n, k, batch), times in zip(final.sizes, final.seconds, strict=True):
             if min(m, n, k) < task.least_size:
                 continue
@@ -196,7 +196,7 @@ def _of_finals(paths: Sequence[Path], task: SourceTask) -> ReadSample:
 
 
 def _candidates(final: FinalMatrix, details: FinalDetails | None) -> list[Configuration]:
-    """What each of a final's solutions is: its kernel with the full configuration, else its name in the table."""
+    """The configuration of each of a final's solutions: its kernel and parameters, or only its name in the table."""
     solutions = details.solutions if details else {}
     return [
         Configuration({KERNEL: solutions[name].kernel}) | solutions[name].configuration
@@ -209,9 +209,10 @@ def _candidates(final: FinalMatrix, details: FinalDetails | None) -> list[Config
 def _device_of_finals(
     details: Sequence[FinalDetails | None], data_type: str, task: SourceTask, names: str
 ) -> tuple[str, float, int]:
-    """Its name, the ridge in FLOP per byte, and compute units: as the task has them, else as the details name it.
+    """The device's name, ridge in FLOP per byte, and compute units: those of the task, else of the device that the
+    details name.
 
-    Raises UserError for several devices, and for a chip that nobody knows.
+    Raises UserError for several devices, and if ridge or compute units are not known.
     """
     devices = {found.device for found in details if found and found.device}
     if len({(device.api, device.name, device.architecture) for device in devices}) > 1:
@@ -228,9 +229,9 @@ def _device_of_finals(
 
 
 def best_rows(shapes: Sequence[TunedShape]) -> tuple[TunedShape, ...]:
-    """A row for each product (type, transposes and sizes), the fastest; in the order of their first rows.
+    """The fastest row of each product (type, transposes and sizes), in the order of the products' first rows.
 
-    Rows without a speed count only where a product has no other.
+    A row without a speed is used only if the product has no other.
     """
     best: dict[tuple[object, ...], TunedShape] = {}
     for shape in shapes:
@@ -244,7 +245,7 @@ def best_rows(shapes: Sequence[TunedShape]) -> tuple[TunedShape, ...]:
             shape.k,
         )
         if shape.study_sizes:
-            # Two convolutions may have equal products and yet be different problems.
+            # Different convolutions may have equal products.
             key = (shape.source,)
         known = best.get(key)
         if known is None or _speed(shape) > _speed(known):
@@ -293,16 +294,16 @@ def _the_device(shapes: Sequence[TunedShape], names: str) -> str:
 
 
 def _chip(task: SourceTask, device: str, types: Sequence[str], names: str) -> tuple[float, int]:
-    """Ridge and compute units: as the task has them, else those of the device's chip for the rows' data types.
+    """Ridge and compute units: those of the task, else those of the device's chip for the rows' data types.
 
-    Raises UserError for a chip or a type that no data sheet tells, and for types of several ridges.
+    Raises UserError if no data sheet has the chip or a type, and for types with different ridges.
     """
     chip = chip_of("", device)
     units = task.units or (chip.compute_units if chip else None)
     ridges = {task.ridge} if task.ridge else {_published_ridge(chip, data_type) for data_type in types}
     if None in ridges or units is None:
-        whose = f"{device} for {', '.join(types)}" if chip else device
-        what = f"the ridge and the compute units of {whose} are not known"
+        owner = f"{device} for {', '.join(types)}" if chip else device
+        what = f"the ridge and the compute units of {owner} are not known"
         raise UserError("--ridge", what, "give --ridge (FLOP per byte) and --units")
     if len(ridges) > 1:
         shown = ", ".join(f"{data_type} {_published_ridge(chip, data_type):.4g}" for data_type in types)
@@ -319,12 +320,13 @@ def _published_ridge(chip: Chip | None, data_type: str) -> float | None:
 
 
 def study_intensities(shapes: Iterable[TunedShape]) -> Floats:
-    """FLOP per element of each product, a convolution's by the sizes that IREE's study gave it."""
+    """FLOP per element of each product; for a convolution, by the sizes that IREE's study gave it."""
     return np.array([Product(*_study_sizes(shape)).intensity for shape in shapes])
 
 
 def works_per_group(shapes: Iterable[TunedShape]) -> Floats:
-    """Elements of D that a work-group computes: by IREE's study where work-groups are counted, else the tile's."""
+    """Elements of D that a work-group computes: as in IREE's study if the number of work-groups is known, else the
+    tile's elements."""
     return np.array([_work_per_group(shape) for shape in shapes])
 
 

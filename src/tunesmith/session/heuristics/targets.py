@@ -1,4 +1,7 @@
-"""The target of times that were taken elsewhere: policies decide by its limits, which a table does not have."""
+"""The target of times from a table, and whether its device is here (`same_device_here`).
+
+Policies need a target's limits, which a table does not have. `Target.is_called` decides whether devices are the same.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from tunesmith.store import FILE_NAME, Store
 
 
 def target_of(device: NamedDevice, store: Path | None, table: Path) -> Target:
-    """The target of a table's times: as the store beside the table has it, as the device here has it, or as the known
-    target of its architecture has it. Raises UserError where none of them knows it."""
+    """The target of a table's times: from the store beside the table, else from the same device here, else the known
+    target of the architecture. Raises UserError if there is none of these."""
     if store:
         with Store.read(store) as opened:
             if stored := next((entry.target for entry in opened.entries() if is_called(device, entry.target)), None):
                 return stored
-    found = (one.target for one in discover(device.api, check=False))
-    if here := next((target for target in found if target and is_called(device, target)), None):
-        return here
+    targets = (found.target for found in discover(device.api, check=False))
+    if same := next((target for target in targets if target and is_called(device, target)), None):
+        return same
     known = KNOWN_TARGETS.get(architecture_code(device.architecture))
     if known and known.api == device.api:
         units = device.compute_units or known.compute_units
@@ -36,11 +39,11 @@ def is_called(device: NamedDevice, target: Target) -> bool:
     return target.is_called(device.api, device.name, device.architecture)
 
 
-def here(subject: Target) -> Target | None:
-    """The device of this machine that is the same as a matrix's, once it has run a kernel; None where there is none.
+def same_device_here(subject: Target) -> Target | None:
+    """The device of this machine that is the same as a matrix's, after it has run a test kernel; None if there is none.
 
-    Raises UserError for one that cannot run a kernel.
+    Raises UserError if the device cannot run a kernel.
     """
-    found = (one.target for one in discover(subject.api, check=False))
-    same = next((target for target in found if target and target.same_device(subject)), None)
+    targets = (found.target for found in discover(subject.api, check=False))
+    same = next((target for target in targets if target and target.same_device(subject)), None)
     return choose(same.selector) if same else None

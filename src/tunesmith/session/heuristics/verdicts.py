@@ -1,4 +1,4 @@
-"""What judging comes to: the score of each entrant on a device and data type, by family, bucket and kernel."""
+"""The verdicts of judging: the score of each entrant on a device and data type, by family, bucket and kernel."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ Guesses = tuple[Solution, ...]
 
 @dataclass(frozen=True)
 class PolicyVerdict:
-    """The score of an entrant; None where none of its choices ran. `kernels` are those that it chose, `top` the
-    geometric mean of the best of its first guesses, by their number, empty where it does not rank. `common_geomean` is
-    that of the products which all entrants answered, NaN without any: an entrant that leaves out products which are
-    hard to choose for does not score better by it."""
+    """The score of an entrant; None if none of its choices ran.
+
+    `kernels` are the kernels that it chose. `top` has the geometric mean of the best of its first n guesses, by n;
+    empty if it does not rank. `common_geomean` is over the products that all entrants answered (NaN if there are none),
+    so that an entrant does not gain by leaving out hard products.
+    """
 
     entrant: Entrant
     score: SelectionScore | None
@@ -48,9 +50,9 @@ class PolicyVerdict:
 class Judgement:
     """All verdicts on a device and data type.
 
-    `is_measured` says that choices and the best known were measured side by side, and not looked up; `matrix` then has
-    these times, `noise` theirs. `guesses` has each entrant's for each problem. `common` is the number of problems that
-    every entrant answered; an entrant without any answer does not count here.
+    If `is_measured`, choices and the best known were measured interleaved, and `matrix` and `noise` are of these times;
+    else choices were looked up. `guesses` has the guesses of each entrant for each problem. `common` is the number of
+    problems that every entrant answered; entrants without any answer are left out of this number.
     """
 
     subject: JudgedSubject
@@ -64,7 +66,7 @@ class Judgement:
 
 
 def label(entrant: Entrant) -> str:
-    """Tells an entrant from all others."""
+    """The entrant's unique name: its policy's name and its kernel."""
     return f"{entrant.name} {entrant.kernel}".strip()
 
 
@@ -75,7 +77,7 @@ def judged(
     guesses: Mapping[Entrant, Sequence[Guesses]],
     is_measured: bool,
 ) -> Judgement:
-    """`guesses` has each entrant's for every problem of `matrix`."""
+    """The verdicts on all entrants. `guesses` has each entrant's guesses for every problem of `matrix`."""
     buckets = tuple(bucket_of(problem, subject.target) for problem in matrix.problems)
     verdicts = [
         _verdict(entrant, matrix, ranked, buckets, by_neighbour=not is_measured) for entrant, ranked in guesses.items()
@@ -87,12 +89,12 @@ def judged(
 
 
 def _geomean_on(score: SelectionScore | None, rows: set[int]) -> float:
-    """Of these rows alone."""
+    """The geometric mean of a score's efficiencies on these rows; NaN without a score."""
     return geomean(score.efficiencies[[row in rows for row in score.rows]]) if score else math.nan
 
 
 def bucket_of(problem: Problem, target: Target) -> str:
-    """By the published rule, with the chip's ridge where a data sheet gives it."""
+    """A problem's bucket by the published rule, with the chip's ridge if a data sheet has it."""
     situation = Situation.of(problem, target)
     return intensity_bucket(situation.product, situation.ridge).value
 

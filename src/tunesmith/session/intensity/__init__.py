@@ -1,1 +1,1 @@
-"""Problems in numbers that a rule can decide by, and the rooflines that these are compared with."""
+"""The commands `characterize` (numbers of a file's problems) and `calibrate roofline` (a device's roofline)."""

@@ -1,4 +1,4 @@
-"""Calibrating a roofline: a large product for the peak, a large copy for the bandwidth, timed as everything is."""
+"""Calibrating a roofline: a large product is timed for the peak, and a large copy for the bandwidth."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ from .listed import TF32, letter_of
 POLICY = Policy(noise=0.01, maximum_samples=60, sampling_seconds=1.0, warm_up_seconds=0.2)
 
 CPU_SIDE, GPU_SIDE = 2048, 8192
-"""Rows, columns and K of the product: large enough that starting it and its last wave take next to no time."""
+"""Rows, columns and K of the product: so large that the launch and the last wave take a negligible share of the
+time."""
 
 CACHES, LEAST_BYTES, MOST_BYTES = 4, 1 << 27, 1 << 29
-"""Each of the copy's two arrays is so many times the last-level cache, and within these."""
+"""Each of the copy's two arrays has so many times the bytes of the last-level cache, within these limits."""
 WHOLE = 4 * 256 * 16
-"""Elements of an array are a multiple of this, for all of the copy's configurations."""
+"""The elements of an array are a multiple of this, as all of the copy's configurations need."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargeProblems:
-    """What is timed: the side of a square product, and the elements (of four bytes) of an array that is copied."""
+    """The side of the square product, and the number of elements (of four bytes) in the array that is copied."""
 
     side: int
     elements: int
@@ -68,22 +69,22 @@ def calibrate_roofline(
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[RooflinePlan]:
-    """Measure peak and bandwidth for data types (`letter_of` takes them) and write `out`, in which other devices and
-    types stay. The measurements lie in a folder beside it, with which the same call goes on.
+    """Measure peak and bandwidth for data types (words that `letter_of` knows) and write them to `out`.
 
-    Raises UserError for a type, file or device that makes no sense.
+    Entries of other devices and types in `out` stay. The measurements are kept in a folder beside it, so that the same
+    call resumes. Raises UserError for a type, file or device that makes no sense.
     """
     plan = RooflinePlan(types, out, device, large, policy)
     return carry_out(plan, roofline_runs(out), budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
 def roofline_runs(out: Path) -> Path:
-    """Where the measurements of a file of rooflines are."""
+    """The folder with the measurements of a roofline file."""
     return out.with_name(f"{out.stem}.runs")
 
 
 class RooflinePlan(RunPlan):
-    """`made` are the rooflines of this run."""
+    """The plan of a roofline's calibration; `made` are the rooflines measured by this run."""
 
     def __init__(
         self, types: Sequence[str], path: Path, device: str | None, large: LargeProblems | None, policy: Policy
@@ -99,13 +100,13 @@ class RooflinePlan(RunPlan):
         self._failures: list[str] = []
 
     def carry_out(self, run: Run) -> None:
-        copied = self._best(run, self._copy(), "a copy")
-        for letter in self._letters if copied else ():
+        best_copy = self._best(run, self._copy(), "a copy")
+        for letter in self._letters if best_copy else ():
             kind = _product_type(letter)
             product = Problem(kind, (self._large.side,) * 3)
             best = self._best(run, product, f"a product of {letter}")
-            if best and copied:
-                self.made.append(self._roofline(letter, product, *best, *copied))
+            if best and best_copy:
+                self.made.append(self._roofline(letter, product, *best, *best_copy))
                 run.say(f"{letter}: ridge {self.made[-1].roofline.ridge:.4g} FLOP/byte")
                 run.decided()
 
@@ -127,40 +128,39 @@ class RooflinePlan(RunPlan):
         kind = operation.type_of({"OperationType": "Custom", "Kernel": "copy.yaml"}, str, Path(str(folder)))
         return Problem(kind, (self._large.elements,))
 
-    def _best(self, run: Run, problem: Problem, what: str) -> tuple[str, float] | None:
-        """Family and seconds of the fastest way to compute a problem; a remark where there is none."""
+    def _best(self, run: Run, problem: Problem, purpose: str) -> tuple[str, float] | None:
+        """Family and seconds of the fastest kernel for a problem; None, and a remark, if nothing ran."""
         measure = run.measure(problem.type)
-        measure.purpose = what
+        measure.purpose = purpose
         for names in self._families(problem.type):
             configs = [config for name in names for config in self._configured(name, problem.type)]
             times = measure.screen([configs], [problem], racing=False).cells
             if times:
                 fastest = min(times, key=lambda cell: times[cell].seconds)
                 return measure.oracle.family(fastest[0]).name, times[fastest].seconds
-        self._failures.append(f"{what}: nothing that runs on {self.target.name} computes it")
+        self._failures.append(f"{purpose}: nothing that runs on {self.target.name} computes it")
         return None
 
     def _families(self, kind: ProblemType) -> list[list[str]]:
-        """The vendor's library first; where it does not compute the type, or fails, all families of ours that are legal
-        as they are."""
-        able = [kernel for kernel in families(kind.operation, self._hidden) if not kernel.named_by]
+        """Groups of families to try in turn: the vendor's library, then all our families with legal defaults."""
+        general = [kernel for kernel in families(kind.operation, self._hidden) if not kernel.named_by]
         legal = [
             kernel.name
-            for kernel in able
+            for kernel in general
             if kernel.language in APIS[self.target.api].languages
             and (space := kernel.space(kind, self.target)).parameters
             and not any(kernel.rejections(space.defaults, kind, self.target))
         ]
-        parts = ([name for name in legal if name == VENDOR], [name for name in legal if name != VENDOR])
-        return [part for part in parts if part]
+        groups = ([name for name in legal if name == VENDOR], [name for name in legal if name != VENDOR])
+        return [group for group in groups if group]
 
     def _configured(self, name: str, kind: ProblemType) -> list[Configuration]:
-        """A kernel's defaults; of the copy, every configuration."""
+        """A family's defaults; for the copy, all configurations."""
         space = KERNELS[name].space(kind, self.target)
         return _all_of(space) if kind.operation == "Custom" else [space.defaults]
 
     def _roofline(
-        self, letter: str, product: Problem, family: str, seconds: float, copier: str, copying: float
+        self, letter: str, product: Problem, family: str, seconds: float, copy_family: str, copy_seconds: float
     ) -> MeasuredRoofline:
         target, moved = self.target, 2 * 4 * self._large.elements
         return MeasuredRoofline(
@@ -171,20 +171,21 @@ class RooflinePlan(RunPlan):
             letter,
             OPERATIONS["GEMM"].flops(product) / seconds,
             f"a product of {product} by {family}",
-            moved / copying,
+            moved / copy_seconds,
             f"a copy of {moved // 2 / 2**20:.0f} MiB, read and written",
             time.strftime("%Y-%m-%d"),
         )
 
 
 def _product_type(letter: str) -> ProblemType:
-    """TF32 and float8 with K contiguous in both operands, as tensor cores read them."""
+    """The type of the large product: for TF32 and float8, K is contiguous in both operands, as tensor cores read
+    them."""
     along_k = letter in (TF32, "f8", "b8")
     return gemm_type("s" if letter == TF32 else letter, tf32=letter == TF32, transpose_a=along_k, transpose_b=False)
 
 
 def _all_of(space: Space) -> list[Configuration]:
-    made = [Configuration()]
+    configs = [Configuration()]
     for parameter in space:
-        made = [config | {parameter.name: value} for config in made for value in parameter.values]
-    return made
+        configs = [config | {parameter.name: value} for config in configs for value in parameter.values]
+    return configs

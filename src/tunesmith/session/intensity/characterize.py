@@ -1,4 +1,5 @@
-"""Problems as numbers: sizes of the product, intensity beside the device's ridge, waves, published buckets."""
+"""The numbers of each problem of a file: sizes of its product, intensity against the ridge, waves, published
+buckets."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .listed import ListedProduct, letter_of, products_of
 
 @dataclass(frozen=True, slots=True)
 class CharacterizeTask:
-    """A tuning file or list; the data type of what names none; and where: a device here, or a chip by its published
+    """A tuning file or list, the data type of a list that names none, and a device here or a chip with published
     figures. `rooflines` is a file that `tunesmith calibrate roofline` wrote."""
 
     path: Path
@@ -31,8 +32,8 @@ class CharacterizeTask:
 
 @dataclass(frozen=True, slots=True)
 class Characterized:
-    """A problem's numbers. `ridges` is the product's intensity in multiples of the ridge, `waves` macro tiles of
-    `REFERENCE_TILE` over the compute units; None where nobody knows the device's."""
+    """A problem's numbers. `ridges` is the product's intensity in multiples of the device's ridge; `waves` are macro
+    tiles of `REFERENCE_TILE` over the compute units. None if the ridge or the compute units are not known."""
 
     listed: ListedProduct
     ridges: float | None
@@ -43,8 +44,8 @@ class Characterized:
 
 @dataclass(frozen=True)
 class Characterization:
-    """All problems of a file; `device` is empty where there is none. `rooflines` has what is known by data type, and
-    `remarks` are sentences on what the numbers rest on."""
+    """All problems of a file. `device` is a name, empty without a device. `rooflines` has the known rooflines by data
+    type; `remarks` are sentences on the origin of the numbers."""
 
     path: Path
     device: str
@@ -54,7 +55,7 @@ class Characterization:
     remarks: tuple[str, ...]
 
     def census(self) -> dict[str, dict[Bucket, int]]:
-        """By rule: how many problems it puts into each bucket."""
+        """For each rule, the number of problems that it puts into each bucket."""
         counts = {rule: dict.fromkeys(Bucket, 0) for rule in ("trip count", "intensity")}
         for problem in self.problems:
             counts["trip count"][problem.by_trip_count] += 1
@@ -63,7 +64,7 @@ class Characterization:
 
 
 def characterize(task: CharacterizeTask) -> Characterization:
-    """Raises UserError for a file, device, chip or data type that makes no sense."""
+    """The numbers of all problems. Raises UserError for a file, device, chip or data type that makes no sense."""
     if task.chip is not None and (task.device is not None or task.rooflines is not None):
         other = "--device" if task.device is not None else "--roofline"
         raise UserError("--chip", f"goes with no {other}: it means published figures", "give one of the two")
@@ -71,13 +72,13 @@ def characterize(task: CharacterizeTask) -> Characterization:
     remarks: list[str] = []
     chip = _chip(task.chip)
     target = None if chip else _target(task.device, remarks)
-    measured = _measured_there(task.rooflines, target) if task.rooflines else ()
+    measured = _measured_on(target, task.rooflines) if task.rooflines else ()
     letters = dict.fromkeys(row.data_type for row in listed)
-    found = {letter: _roofline(letter, chip, target, measured) for letter in letters}
-    rooflines = {letter: roofline for letter, roofline in found.items() if roofline}
+    candidates = {letter: _roofline(letter, chip, target, measured) for letter in letters}
+    rooflines = {letter: roofline for letter, roofline in candidates.items() if roofline}
     units = chip.compute_units if chip else target.compute_units if target else None
-    remarks += _on_rooflines(letters, rooflines)
-    remarks += [_on_waves(units)]
+    remarks += _roofline_remarks(letters, rooflines)
+    remarks += [_waves_remark(units)]
     return Characterization(
         task.path,
         chip.name if chip else target.name if target else measured[0].device if measured else "",
@@ -108,7 +109,7 @@ def _chip(name: str | None) -> Chip | None:
 
 
 def _target(selector: str | None, remarks: list[str]) -> Target | None:
-    """The device; None where nobody asked for one and there is none."""
+    """The device, or None with a remark if no device was asked for and there is none."""
     try:
         return choose(selector)
     except UserError:
@@ -118,35 +119,38 @@ def _target(selector: str | None, remarks: list[str]) -> Target | None:
     return None
 
 
-def _measured_there(path: Path, target: Target | None) -> list[MeasuredRoofline]:
-    """What a file has of a device, or of its only one where there is no device here. Raises UserError where that is
-    nothing, or leaves open which device is meant."""
-    found = read_rooflines(path)
-    devices = list(dict.fromkeys((entry.api, entry.device, entry.architecture) for entry in found))
+def _measured_on(target: Target | None, path: Path) -> list[MeasuredRoofline]:
+    """The rooflines of a file for a device (`Target.is_called`); without a device here, those of the file's only
+    device.
+
+    Raises UserError if there are none, or if the file has several devices to choose from.
+    """
+    entries = read_rooflines(path)
+    devices = list(dict.fromkeys((entry.api, entry.device, entry.architecture) for entry in entries))
     names = ", ".join(name for _, name, _ in devices) or "nothing"
     if target is None and len(devices) != 1:
         what = f"there is no device here, and what it has was measured on {names}"
         raise UserError(str(path), what, "give a file of one device")
-    there = [
-        entry for entry in found if target is None or target.is_called(entry.api, entry.device, entry.architecture)
+    of_target = [
+        entry for entry in entries if target is None or target.is_called(entry.api, entry.device, entry.architecture)
     ]
-    if target and not there:
+    if target and not of_target:
         what = f"nothing in it was measured on {target.name}, but on {names}"
         raise UserError(str(path), what, "give the device that it was measured on, or calibrate again")
-    return there
+    return of_target
 
 
 def _roofline(
     letter: str, chip: Chip | None, target: Target | None, measured: Sequence[MeasuredRoofline]
 ) -> Roofline | None:
-    """What was measured counts before what is published."""
-    if found := next((entry for entry in measured if entry.data_type == letter), None):
-        return found.roofline
-    known = chip or (chip_of(target.name, target.architecture) if target else None)
-    return known.roofline(letter) if known else None
+    """The measured roofline of a data type, else the published one, else None."""
+    if entry := next((entry for entry in measured if entry.data_type == letter), None):
+        return entry.roofline
+    published = chip or (chip_of(target.name, target.architecture) if target else None)
+    return published.roofline(letter) if published else None
 
 
-def _on_rooflines(letters: Mapping[str, None], rooflines: Mapping[str, Roofline]) -> Iterator[str]:
+def _roofline_remarks(letters: Mapping[str, None], rooflines: Mapping[str, Roofline]) -> Iterator[str]:
     for letter in letters:
         if roofline := rooflines.get(letter):
             yield (
@@ -161,6 +165,6 @@ def _on_rooflines(letters: Mapping[str, None], rooflines: Mapping[str, Roofline]
             )
 
 
-def _on_waves(units: int | None) -> str:
+def _waves_remark(units: int | None) -> str:
     tile = "x".join(map(str, REFERENCE_TILE))
     return f"waves are of {tile} tiles on {units} compute units" if units else "waves are unknown without a device"

@@ -1,4 +1,4 @@
-"""The products of a tuning file, or of a list of GEMMs or convolutions."""
+"""The products (`ListedProduct`) of a tuning file, or of a list of GEMMs or convolutions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tunesmith.session.tuning_file.file import derived_names
 from tunesmith.spaces import Space
 
 TF32 = "x"
-"""The letter of single precision whose products are made in TF32."""
+"""The letter of single precision with products in TF32."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedProduct:
-    """A problem in its list's words, its product, and the work and traffic of its own arrays.
+    """A problem's name in its list, its product, and the work and traffic of the problem's own arrays.
 
-    `flops` are counted by the field's convention; `bytes` are those of the arrays, each element once: those of a
-    convolution's implicit product are more. `data_type` is a GEMM's letter.
+    `flops` are counted by the field's convention. `bytes` count each element of the problem's arrays once; a
+    convolution's implicit product has more. `data_type` is a GEMM's letter.
     """
 
     problem: str
@@ -49,11 +49,11 @@ class ListedProduct:
 
 
 def letter_of(word: str) -> str:
-    """The letter of a data type that `--type` names (s, d, h, b, f8, b8, i8, tf32 or another word for one)."""
+    """The letter of the data type that a word of `--type` names: s, d, h, b, f8, b8, i8, tf32 or a synonym."""
     if word.lower() in (TF32, "tf32"):
         return TF32
-    known = (letter for letter, kind in DATA_TYPES.items() if kind.dest and word.lower() in kind.words)
-    letter = next(known, None)
+    matches = (letter for letter, kind in DATA_TYPES.items() if kind.dest and word.lower() in kind.words)
+    letter = next(matches, None)
     if letter is None:
         offered = ", ".join(letter for letter, kind in DATA_TYPES.items() if kind.dest)
         raise UserError("--type", f"{word!r} is no data type", f"give one of {offered}, tf32")
@@ -61,9 +61,9 @@ def letter_of(word: str) -> str:
 
 
 def products_of(path: Path, data_type: str) -> list[ListedProduct]:
-    """Every problem of a tuning file (.yaml), each once, or every row of a CSV list, in their order.
+    """Every problem of a tuning file (.yaml), each once, or every row of a CSV list, in the file's order.
 
-    `data_type` is a letter for lists that name none. Raises UserError for whatever is wrong in the file, and for an
+    `data_type` is the letter for lists without data types. Raises UserError for any mistake in the file, and for an
     operation that is no product.
     """
     if path.suffix.lower() in (".yaml", ".yml"):
@@ -77,19 +77,19 @@ def products_of(path: Path, data_type: str) -> list[ListedProduct]:
 
 
 def _of_gemm_list(path: Path, data_type: str) -> Iterator[ListedProduct]:
-    known = DATA_TYPES["s" if data_type == TF32 else data_type]
-    element, written = (np.dtype(dtype).itemsize for dtype in (known.dtype, DATA_TYPES[known.dest[0]].dtype))
+    kind = DATA_TYPES["s" if data_type == TF32 else data_type]
+    operand_bytes, result_bytes = (np.dtype(dtype).itemsize for dtype in (kind.dtype, DATA_TYPES[kind.dest[0]].dtype))
     for row in read_gemm_list(path):
-        product = Product(row.m, row.n, row.k, row.batch, element, written)
+        product = Product(row.m, row.n, row.k, row.batch, operand_bytes, result_bytes)
         layout = f" {row.layout}" if row.layout != "N N" else ""
         sizes = f"{row.m}x{row.n}x{row.k}" + (f" x{row.batch}" if row.batch > 1 else "")
-        named = sizes + layout.removesuffix(" batched")
-        yield ListedProduct(named, row.family, "GEMM", data_type, product, product.flops, product.bytes)
+        name = sizes + layout.removesuffix(" batched")
+        yield ListedProduct(name, row.family, "GEMM", data_type, product, product.flops, product.bytes)
 
 
 def _of_tuning_file(path: Path) -> Iterator[ListedProduct]:
-    read = read_tuning_file(path, _space, derived_names, families=chosen)
-    for phases in read.groups:
+    file = read_tuning_file(path, _space, derived_names, families=chosen)
+    for phases in file.groups:
         for step in phases.steps:
             for problem in () if isinstance(step, Fork) else step.problems:
                 try:
@@ -99,16 +99,15 @@ def _of_tuning_file(path: Path) -> Iterator[ListedProduct]:
 
 
 def _space(problem_type: ProblemType) -> Space:
-    """Of an operation without a kernel, no parameters: its problems can be characterised all the same."""
+    """The tuning space; empty for an operation without a kernel, whose problems can still be characterised."""
     return tuning_space(problem_type) if families(problem_type.operation) else Space(())
 
 
 def _listed(problem: Problem, family: str = "") -> ListedProduct:
     kind, operation = problem.type, OPERATIONS[problem.type.operation]
     product = implicit_product(problem)
-    named = f"{kind.name} {problem}"
     return ListedProduct(
-        named,
+        f"{kind.name} {problem}",
         family,
         kind.operation,
         data_type_of(kind),

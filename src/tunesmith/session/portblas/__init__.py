@@ -1,1 +1,1 @@
-"""Tuning with portBLAS's parameters, and making its lists and sources."""
+"""The commands of `tunesmith portblas`: tuning with portBLAS's parameters, and generating its lists and sources."""

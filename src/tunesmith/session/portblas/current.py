@@ -1,4 +1,4 @@
-"""The current library: what our logic chooses today for a problem, before anything new is known."""
+"""The current library: the configuration that our logic chooses for a problem before this run decides."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from .task import PortBlasTask
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    """A configuration, and by which rule it is the current one."""
+class CurrentChoice:
+    """A configuration, and a note on where it comes from: a logic with its rule, or the default."""
 
     config: Configuration
     note: str
 
 
-def current(
+def current_choice(
     task: PortBlasTask, oracle: ConfigurationOracle, problem: Problem, folder: Path, complain: Callable[[str], None]
-) -> Current:
-    """What the task's logic chooses, else that of the run's folder, else the family's default configuration.
+) -> CurrentChoice:
+    """The choice of the task's logic, else of the logic in the run's folder, else the family's default configuration.
 
-    What cannot be read in the run's folder is complained of. Raises UserError for a logic that was named and is none,
-    or is of no such problem type on this device.
+    `complain` gets a sentence about each logic in the folder that cannot be read. Raises UserError if the task names a
+    logic that cannot be read, or that has nothing for this problem type and device.
     """
     target = oracle.target
-    own = map(Logic, readable(folder / LOGIC, complain))
-    if found := _chosen(map(Logic.load, logic_files(task.logic)) if task.logic else own, oracle, problem):
-        return found
+    in_folder = map(Logic, readable(folder / LOGIC, complain))
+    named = map(Logic.load, logic_files(task.logic)) if task.logic else None
+    if choice := _first_legal_choice(named or in_folder, oracle, problem):
+        return choice
     if task.logic:
         what = f"has nothing for {problem.type.name} on {target.name} ({target.api})"
         raise UserError(str(task.logic), what, "leave --logic out, or name one that was tuned for it")
-    return Current(task.default(target), "default, no logic yet")
+    return CurrentChoice(task.default(target), "default, no logic yet")
 
 
-def _chosen(logics: Iterable[Logic], oracle: ConfigurationOracle, problem: Problem) -> Current | None:
-    """The first choice that is legal here, of the logic that was made on this device."""
+def _first_legal_choice(logics: Iterable[Logic], oracle: ConfigurationOracle, problem: Problem) -> CurrentChoice | None:
+    """The first legal choice of a logic for this problem type that was made on this device (`Origin.is_of`)."""
     for logic in logics:
         document = logic.document
         if not document.origin.is_of(oracle.target) or document.problem_type != problem.type:
@@ -50,5 +51,5 @@ def _chosen(logics: Iterable[Logic], oracle: ConfigurationOracle, problem: Probl
         for choice in logic.candidates(problem.sizes, problem.leading):
             config = choice.solution.configuration
             if not oracle.rejections(config) and not oracle.rejections_for(config, problem):
-                return Current(config, f"logic, {choice.rule.value}")
+                return CurrentChoice(config, f"logic, {choice.rule.value}")
     return None

@@ -1,4 +1,5 @@
-"""A portBLAS parameter file made into what a build needs: the list of candidates and a source file for each program."""
+"""From a portBLAS parameter file to the files of a build: the list of candidates, and a source file for each
+program."""
 
 from __future__ import annotations
 
@@ -14,19 +15,19 @@ from tunesmith.records import Configuration, UserError
 from .made_files import MadeFiles
 
 Source = Callable[[Configuration], str]
-"""Text of a file that holds a configuration's kernels for nn, tn, nt and tt, and can be compiled by itself."""
+"""Makes the text of a source file with a configuration's kernels for nn, tn, nt and tt; it compiles by itself."""
 
 MARK = "// Made by `tunesmith portblas generate`, which will remake it and remove it: change nothing here."
 SUFFIXES = {RuleSet.OURS: ".cl", RuleSet.COMPAT: ".cpp"}
-"""In `compat` the sources are what the original's are: C++ for portBLAS's own tuner."""
-_MADE = tuple(f"tune_gemm_*{suffix}" for suffix in SUFFIXES.values())
+"""In `compat` the sources are as in the original: C++ for portBLAS's own tuner."""
+_SOURCE_PATTERNS = tuple(f"tune_gemm_*{suffix}" for suffix in SUFFIXES.values())
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedKernel:
     """A combination with its line in the list and the stem of its file's name.
 
-    `equal_to` is the stem of the first candidate that is the same program, if one before it is.
+    `equal_to` is the stem of an earlier candidate with the same program, if there is one.
     """
 
     combination: Combination
@@ -37,10 +38,10 @@ class GeneratedKernel:
 
 @dataclass(frozen=True)
 class Generated:
-    """What became of a parameter file.
+    """The result of `generate`.
 
-    `definition` is the text of the list and `listed` are the source files' paths, or their names where no folder was
-    given; `programs` counts different ones, and is None where nobody had to know them.
+    `definition` is the text of the list. `listed` are the paths of the source files, or their names if no folder was
+    given. `programs` is the number of different programs, None if no text was made.
     """
 
     config: Config
@@ -62,23 +63,23 @@ def generate(
 ) -> Generated:
     """Read a parameter file (or a set, by name), write the list to `definition` and the sources into `folder`.
 
-    With `list_only` nothing is written. Files that would not change are not touched; what stands in `folder` from an
-    earlier run and is no longer listed is removed. UserError for a bad file and for a place that cannot be written, or
-    that holds something else.
+    With `list_only` nothing is written. Files that would not change are not touched; sources in `folder` that an
+    earlier run generated and that are no longer listed are removed. Raises UserError for a bad parameter file, and for
+    a path that cannot be written or has a file that was not generated.
     """
     config = read(find_set(name_or_path, folders), mode)
     into = None if list_only else folder
-    # Texts are long in the making, and are not made where nobody has to know them.
-    made_from = (source or _standalone) if into is not None or mode is RuleSet.OURS else None
+    # Making the texts takes long, so it is left out if they are not needed.
+    make_source = (source or _standalone) if into is not None or mode is RuleSet.OURS else None
     suffix = SUFFIXES[mode]
-    made, stems = MadeFiles(), dict[bytes, str]()
+    files, stems = MadeFiles(), dict[bytes, str]()
     candidates, lines, listed = [], [], []
     for combination in config.combinations:
         line, stem = portblas_lines.line(combination, mode), portblas_lines.stem(combination, mode)
-        text = _text(made_from, combination, stem, mode) if made_from else ""
-        first = stems.setdefault(hashlib.sha256(text.encode()).digest(), stem) if made_from else stem
+        text = _text(make_source, combination, stem, mode) if make_source else ""
+        first = stems.setdefault(hashlib.sha256(text.encode()).digest(), stem) if make_source else stem
         candidates.append(GeneratedKernel(combination, line, stem, "" if first == stem else first))
-        # The original has a file for every combination; ours for every program.
+        # The original has a file for every combination; ours has a file for every program.
         if first != stem and mode is RuleSet.OURS:
             lines.append(f"// the same program as {first}: {line}")
             continue
@@ -87,18 +88,19 @@ def generate(
         if into is not None:
             body = portblas_lines.instantiations(combination, mode) if mode is RuleSet.COMPAT else text
             head = (MARK, f"// {line}", f"// {combination.configuration().to_json()}")
-            made.write(into / f"{stem}{suffix}", "\n".join((*head, body)), MARK)
+            files.write(into / f"{stem}{suffix}", "\n".join((*head, body)), MARK)
     if into is not None:
-        for pattern in _MADE:
-            made.remove_others(into, pattern, MARK)
+        for pattern in _SOURCE_PATTERNS:
+            files.remove_others(into, pattern, MARK)
     text = portblas_lines.definition(str(config.path), lines)
     if definition is not None and not list_only:
-        made.write(definition, text, portblas_lines.FIRST_LINE)
-    return Generated(config, tuple(candidates), len(stems) if made_from else None, text, tuple(listed), made)
+        files.write(definition, text, portblas_lines.FIRST_LINE)
+    return Generated(config, tuple(candidates), len(stems) if make_source else None, text, tuple(listed), files)
 
 
 def _text(source: Source, combination: Combination, stem: str, mode: RuleSet) -> str:
-    """The program, which tells equal candidates. What is no kernel of ours, but passes in `compat`, equals none."""
+    """The program's text, by which equal candidates are found. In `compat`, a combination that none of our kernels
+    takes has its stem as text, so it equals no other."""
     try:
         return source(combination.configuration())
     except UserError:
@@ -108,7 +110,7 @@ def _text(source: Source, combination: Combination, stem: str, mode: RuleSet) ->
 
 
 def _standalone(configuration: Configuration) -> str:
-    # Imported here since the kernels' templates are only needed where texts are.
+    # Imported here since only this needs the kernels' templates.
     from tunesmith.kernels.gemm.portblas import standalone_source
 
     return standalone_source(configuration, language="OpenCL", dtype="s")

@@ -1,4 +1,4 @@
-"""A search that measures a part of a list: what the surrogate strategy proposes, and it is told the times."""
+"""A guided search of a long list: the surrogate strategy proposes which configurations to measure."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tunesmith.session.frame.run import Run
 SEED = 0
 
 
-def guided(run: Run, measure: RecordedMeasure, configs: Sequence[Configuration], problem: Problem) -> None:
-    """Measure a tenth of the configurations, each where the model expects most.
+def measure_guided(run: Run, measure: RecordedMeasure, configs: Sequence[Configuration], problem: Problem) -> None:
+    """Measure a tenth of the configurations: those from which the model expects most.
 
-    A run that was stopped goes the same way again: the walk is a function of the seed and the times, and the store has
-    the times. Raises OutOfBudgetError.
+    A resumed run measures the same configurations: the search is a function of the seed and the times, and the store
+    has the times. Raises OutOfBudgetError.
     """
     oracle, strategy = measure.oracle, STRATEGIES["surrogate"]
 
     def describe(config: Configuration) -> Mapping[str, Value]:
-        own = oracle.solution(config).configuration
-        guess = oracle.family(config).guess(own, problem, oracle.target)
+        full = oracle.solution(config).configuration
+        guess = oracle.family(config).guess(full, problem, oracle.target)
         return {**oracle.derived(config), **({"guess": guess} if guess else {})}
 
     candidates = replace(Candidates.of_list(configs), describe=describe, mode=MeasureMode.FULL)

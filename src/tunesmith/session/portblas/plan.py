@@ -1,4 +1,7 @@
-"""The plan of tuning GEMM with portBLAS's parameters: each transposition by itself, its logic, and a C++ header."""
+"""The plan of tuning GEMM with portBLAS's parameters: each transposition by itself, then logic and a C++ header.
+
+Winners are decided in `transposition.Transposition`, by `protocol.choose`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import readable, rows_of
-from tunesmith.session.frame.logic import logic_output, measured
+from tunesmith.session.frame.logic import logic_output, stored_table
 from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import RunOutcome
@@ -39,10 +42,10 @@ def tune_portblas(
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[PortBlasPlan]:
-    """Measure, choose, and write logic and header; everything goes into `folder`, and the same call goes on with a
-    stopped run. `reuse` says what of an earlier run counts.
+    """Measure, choose, and write logic and header into `folder`. The same call resumes a stopped run; `reuse` says
+    which earlier measurements are used again.
 
-    Raises UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
+    Raises UserError for a task that makes no sense, KeyboardInterrupt after everything is written.
     """
     task.check()
     plan = PortBlasPlan(task, task.target(device))
@@ -50,14 +53,14 @@ def tune_portblas(
 
 
 class PortBlasPlan(RunPlan):
-    """`tuned` has every transposition, also those that a spent budget left out, as far as anything is known of them."""
+    """`tuned` has the results of every transposition so far, also of those that a spent budget left out."""
 
     def __init__(self, task: PortBlasTask, target: Target) -> None:
         self.task, self.target, self.policy = task, target, task.policy
         self.config, candidates = task.candidates(target)
         self.file, self._listed = self.config.path, tuple(candidates)
         self.tuned: list[Tuned] = []
-        self._settled = 0
+        self._decided = 0
 
     def carry_out(self, run: Run) -> None:
         for note in self.config.notes:
@@ -68,7 +71,7 @@ class PortBlasPlan(RunPlan):
             try:
                 if spent is None:
                     transposition.measure()
-                    self._settled += 1
+                    self._decided += 1
             except OutOfBudgetError as error:
                 spent = error
             finally:
@@ -80,41 +83,41 @@ class PortBlasPlan(RunPlan):
     @property
     def unfinished(self) -> str:
         count = len(self.task.names)
-        return f"{self._settled} of {count} transpositions are decided" if self._settled < count else ""
+        return f"{self._decided} of {count} transpositions are decided" if self._decided < count else ""
 
     def outputs(self, run: Run) -> Iterator[Output]:
-        """Logic of every type that is decided, with all sizes that the folder knows; what the original prints; and the
-        header, from all logic of this device in the folder.
+        """The logic of every decided type, with all sizes that the folder's logic has; the lists that the original
+        prints; and the header, from all logic of this device in the folder.
 
         The system BLAS is in a logic only if the task lets it win.
         """
         left_out = () if self.task.vendor else (VENDOR,)
-        for one in self.tuned:
-            if one.winner:
-                kind = one.problem.type
+        for tuned in self.tuned:
+            if tuned.winner:
+                kind = tuned.problem.type
                 name = f"{self.target.api}_{architecture_name(self.target.architecture)}_{kind.name}.yaml"
-                decided = (one.winner.solution, *(tie.solution for tie in one.ties()))
-                yield logic_output(run, name, kind, {one.problem: decided}, left_out=left_out)
-        for one in self.tuned:
-            text = f"{one.listing(self.target.name)}\n"
-            path = Path(RESULTS) / f"{one.problem.type.name}_{one.problem}.txt"
+                decided = (tuned.winner.solution, *(tie.solution for tie in tuned.ties()))
+                yield logic_output(run, name, kind, {tuned.problem: decided}, left_out=left_out)
+        for tuned in self.tuned:
+            text = f"{tuned.listing(self.target.name)}\n"
+            path = Path(RESULTS) / f"{tuned.problem.type.name}_{tuned.problem}.txt"
             yield Output(path, partial(write_atomically, text=text))
-        every = readable(run.outcome.folder / LOGIC, run.complain)
-        here = [document for document in every if document.origin.is_of(self.target)]
-        tables = [measured(run, document.problem_type, left_out) for document in here]
-        if sizes := [size for document, table in zip(here, tables, strict=True) for size in _sizes(document, table)]:
+        logics = readable(run.outcome.folder / LOGIC, run.complain)
+        own = [document for document in logics if document.origin.is_of(self.target)]
+        tables = [stored_table(run, document.problem_type, left_out) for document in own]
+        if sizes := [size for document, table in zip(own, tables, strict=True) for size in _sizes(document, table)]:
             text = header(sizes, self.target.name, tunesmith.__version__)
             yield Output(Path(HEADER), partial(write_atomically, text=text))
 
     def remarks(self) -> Iterator[str]:
-        for one in self.tuned[: self._settled]:
-            if one.winner is None:
-                yield f"{one.name}: nothing ran"
+        for tuned in self.tuned[: self._decided]:
+            if tuned.winner is None:
+                yield f"{tuned.name}: nothing ran"
 
 
 def _sizes(document: Document, table: FinalTable) -> Iterator[Size]:
-    """For each size its winner, or the fastest of portBLAS's kernels where another family won, or a combination that
-    portBLAS's kernel does not take for this element."""
+    """For each size, its winner. If portBLAS cannot take the winner (another family, or a combination that its kernel
+    does not take for this data type), the fastest combination that it can take."""
     kind, chosen = document.problem_type, rows_of(document)
     data_type = kind.fields.word("DataType")
     ours = [

@@ -1,4 +1,4 @@
-"""What a tuning with portBLAS's parameters came to on one problem: a row for everything that was to be tried."""
+"""The results of tuning one problem with portBLAS's parameters: a row for every solution to try."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REJECTED = Outcome.REJECTED.value
 
 
 class RowKind(StrEnum):
-    """What a row stands for."""
+    """The role of a row's solution."""
 
     SYSTEM = "system BLAS"
     CURRENT = "current library"
@@ -32,9 +32,9 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SolutionRow:
-    """One solution, and what came of it: a measurement, or the reason why it was not tried, or neither (not yet).
+    """One solution with its measurement or its rejection; with neither, it was not tried yet.
 
-    `toolchain` says by what it was compiled, for the system BLAS its name and threads. `note` is a remark for a person.
+    `toolchain` is the compiler; for the system BLAS, its name and threads. `note` is a remark for a person.
     """
 
     kind: RowKind
@@ -50,7 +50,8 @@ class SolutionRow:
 
     @property
     def failure(self) -> str:
-        """Why it did not run: the constant that reports count by; empty where it did, or was not tried."""
+        """The constant reason why the solution did not run, by which reports count; empty if it ran or was not
+        tried."""
         if self.rejection:
             return f"{REJECTED}: {self.rejection.reason}"
         if self.measurement and not self.measurement.ok:
@@ -59,27 +60,27 @@ class SolutionRow:
 
     @property
     def detail(self) -> str:
-        """What was said about the failure."""
+        """The message of the failure."""
         return self.rejection.detail if self.rejection else self.measurement.detail if self.measurement else ""
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """The name for tables."""
         if self.kind is RowKind.SYSTEM:
             return self.toolchain
         combination = combination_of(self.solution.configuration)
-        own = short_name(combination) if combination else _parameters(self.solution)
-        return own if self.kind is RowKind.CANDIDATE else f"{own} ({self.note})"
+        name = short_name(combination) if combination else _parameters(self.solution)
+        return name if self.kind is RowKind.CANDIDATE else f"{name} ({self.note})"
 
     @property
     def original_name(self) -> str:
-        """As the original prints it."""
+        """The name that the original prints."""
         combination = combination_of(self.solution.configuration)
-        own = gemm_name(combination, self.solution.type.fields.word("DataType")) if combination else ""
-        return {RowKind.SYSTEM: SYSTEM, RowKind.CURRENT: CURRENT}.get(self.kind, own)
+        name = gemm_name(combination, self.solution.type.fields.word("DataType")) if combination else ""
+        return {RowKind.SYSTEM: SYSTEM, RowKind.CURRENT: CURRENT}.get(self.kind, name)
 
     def result(self, flops: float) -> PortBlasResult | None:
-        """None where it did not run."""
+        """The row as the original's result; None if the solution did not run."""
         if self.time is None or self.measurement is None:
             return None
         seconds = self.time.seconds
@@ -88,10 +89,11 @@ class SolutionRow:
 
 @dataclass(frozen=True)
 class Tuned:
-    """One transposition. `rows` are the system BLAS, the current library, and the candidates in the list's order.
+    """The results of one transposition. `rows` are the system BLAS, the current library, and the candidates in the
+    list's order.
 
-    `programs` counts the different ones among what may run. `winner` is what the library shall launch; there is none
-    where nothing ran. `searched` says that a search chose which candidates are measured.
+    `programs` counts the different programs of the legal candidates. `winner` is the solution that the library shall
+    launch, None if nothing ran. `searched` says that a guided search chose which candidates are measured.
     """
 
     name: str
@@ -108,29 +110,29 @@ class Tuned:
         return next((row for row in self.rows if row.kind is kind), None)
 
     def ranked(self) -> list[SolutionRow]:
-        """What ran, the fastest first."""
+        """The rows that ran, the fastest first."""
         return sorted((row for row in self.rows if row.time), key=lambda row: row.time.seconds if row.time else 0.0)
 
     def listing(self, device: str) -> str:
-        """What ran, from the worst to the best, as the original prints it."""
+        """The list that the original prints: the rows that ran, from the worst to the best."""
         results = [result for row in self.rows if (result := row.result(self.flops))]
         return f"{heading(self.name)}\n{listing(device, results)}"
 
     def over_system(self, row: SolutionRow) -> float | None:
-        """The system BLAS's time over a row's: above 1 the row is faster."""
+        """The system BLAS's time over a row's time: above 1, the row is faster. None if either did not run."""
         system = self.row(RowKind.SYSTEM)
         if system is None or system.time is None or row.time is None:
             return None
         return system.time.seconds / row.time.seconds
 
     def ties(self) -> list[SolutionRow]:
-        """Those that could not be told from the winner, each once."""
-        told = self.decision.ties if self.decision else ()
-        solutions = {row.solution.configuration: row for row in reversed(self.rows)}
-        return [solutions[config] for config in told if config in solutions]
+        """The rows that tied with the winner, each once."""
+        ties = self.decision.ties if self.decision else ()
+        rows = {row.solution.configuration: row for row in reversed(self.rows)}
+        return [rows[config] for config in ties if config in rows]
 
     def failures(self) -> list[tuple[str, int, str]]:
-        """What did not run: reason, how many, and what was said of the first."""
+        """For each reason why rows did not run: the reason, the number of rows, and the first one's message."""
         failed = [row for row in self.rows if row.failure]
         counts = Counter(row.failure for row in failed)
         first = {row.failure: f"{row.name}: {row.detail}" for row in reversed(failed)}
@@ -138,11 +140,11 @@ class Tuned:
 
     @property
     def left(self) -> int:
-        """Candidates that may run and were not tried."""
+        """The number of legal rows that were not tried."""
         return sum(row.measurement is None and row.rejection is None for row in self.rows)
 
 
 def _parameters(solution: Solution) -> str:
-    """Of a solution of another family: its name and what tells its configurations apart at a glance."""
+    """The name of a solution of another family: the family's name and its main parameters."""
     shown = solution.configuration.only(["WorkGroup", "ThreadTile", "VectorWidth", "DepthU"])
     return " ".join([solution.kernel, *(f"{name} {value_text(value)}" for name, value in shown.items())])

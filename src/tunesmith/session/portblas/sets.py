@@ -1,4 +1,4 @@
-"""Which sets of portBLAS parameters there are, and what each makes."""
+"""The sets of portBLAS parameters that are found by name, and their contents (`tunesmith portblas configs`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tunesmith.records import UserError
 
 @dataclass(frozen=True, slots=True)
 class ListedSet:
-    """A set with what it says; `problem` is the mistake in it where it cannot be read."""
+    """A set with its parsed contents; if it cannot be read, `problem` is the mistake in it."""
 
     set: PortBlasSet
     config: Config | None = None
@@ -21,11 +21,11 @@ class ListedSet:
 
 def listed_sets(folders: Sequence[Path], mode: RuleSet) -> tuple[ListedSet, ...]:
     """Every set that `--config` finds by its name."""
-    return tuple(_listed(one, mode) for one in list_sets(folders))
+    return tuple(_listed(found, mode) for found in list_sets(folders))
 
 
-def _listed(one: PortBlasSet, mode: RuleSet) -> ListedSet:
+def _listed(found: PortBlasSet, mode: RuleSet) -> ListedSet:
     try:
-        return ListedSet(one, read(one.path, mode))
+        return ListedSet(found, read(found.path, mode))
     except UserError as error:
-        return ListedSet(one, problem=str(error))
+        return ListedSet(found, problem=str(error))

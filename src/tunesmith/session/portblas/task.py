@@ -1,4 +1,4 @@
-"""What is to be tuned with portBLAS's parameters: problems, the device, and the list of candidates."""
+"""The task of `tunesmith portblas tune`: problems, device, and the list of candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError
 
 TRANSPOSES = {"nn": (False, False), "nt": (False, True), "tn": (True, False), "tt": (True, True)}
-"""Whether A and B are transposed, by the original's words and in its order."""
+"""Whether A and B are transposed, by the original's words, in the original's order."""
 
 ALL = "all"
 LAYOUTS = ("strided", "interleaved")
@@ -26,7 +26,7 @@ FAMILIES = {"OpenCL": "PortBlasGemm", "CUDA": "PortBlasCuda"}
 SCALARS = Configuration({"alpha": 1.0, "beta": 0.0})
 
 VENDORS = {"sm_": "nvidia", "gfx": "amd", "nvidia": "nvidia", "amd": "amd", "radeon": "amd", "intel": "intel"}
-"""Shipped sets of GPUs: what an architecture or a name holds, in the order in which it is looked for."""
+"""The shipped sets of GPUs, by a text that the device's architecture or name contains; the first match counts."""
 
 MOST_SAMPLES = 200
 
@@ -35,8 +35,8 @@ MOST_SAMPLES = 200
 class PortBlasTask:
     """The original's arguments, and ours. `config` is a file or a set's name; empty means the device's own set.
 
-    `repetitions` is the least number of samples of a time. `language` and `logic` may be empty: the device's first, and
-    what lies in the run's folder. With `vendor` the system BLAS may win.
+    `repetitions` is the least number of samples of a time. An empty `language` means the device's first language;
+    without `logic`, the logic in the run's folder is the current library. With `vendor` the system BLAS may win.
     """
 
     transposes: str
@@ -55,11 +55,11 @@ class PortBlasTask:
     vendor: bool = False
 
     def check(self) -> None:
-        """Raises UserError for an argument that means nothing."""
-        _known("the transposition", self.transposes, (*TRANSPOSES, ALL))
-        _known("the layout of the batch", self.layout, LAYOUTS)
-        _known("--type", self.data_type, TYPES)
-        _known("--language", self.language, ("", *FAMILIES))
+        """Raises UserError for a word that an argument cannot have."""
+        _check_word("the transposition", self.transposes, (*TRANSPOSES, ALL))
+        _check_word("the layout of the batch", self.layout, LAYOUTS)
+        _check_word("--type", self.data_type, TYPES)
+        _check_word("--language", self.language, ("", *FAMILIES))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,11 +77,17 @@ class PortBlasTask:
         )
 
     def kind(self, name: str, interleaved: bool | None = None) -> ProblemType:
-        """The problem type of a transposition; `interleaved` asks for another layout than the task's."""
-        a, b = TRANSPOSES[name]
-        inside = self.layout == "interleaved" if interleaved is None else interleaved
-        batched = self.batch > 1 or inside
-        return gemm_type(self.data_type, transpose_a=a, transpose_b=b, batched=batched, interleaved=inside)
+        """The problem type of a transposition, in the task's layout unless `interleaved` says otherwise."""
+        transpose_a, transpose_b = TRANSPOSES[name]
+        if interleaved is None:
+            interleaved = self.layout == "interleaved"
+        return gemm_type(
+            self.data_type,
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
+            batched=self.batch > 1 or interleaved,
+            interleaved=interleaved,
+        )
 
     def problem(self, kind: ProblemType) -> Problem:
         sizes = (self.m, self.n, self.batch, self.k) if "Batch" in kind.indices else (self.m, self.n, self.k)
@@ -92,16 +98,16 @@ class PortBlasTask:
 
     def language_on(self, target: Target) -> str:
         """The language that was asked for, else the first that the device runs."""
-        spoken = [name for name in APIS[target.api].languages if name in FAMILIES]
-        return self.language or spoken[0]
+        runnable = [name for name in APIS[target.api].languages if name in FAMILIES]
+        return self.language or runnable[0]
 
     def candidates(self, target: Target) -> tuple[Config, dict[Configuration, Combination]]:
-        """The list as it was read, and its combinations as configurations of the family."""
+        """The parameter file, and its combinations by their configurations of the family."""
         path = find_set(self.config or own_set(target), self.folders)
         config, language = read(path, RuleSet.OURS), self.language_on(target)
         if not config.combinations:
             raise UserError(str(path), "lists no kernel", "`tunesmith portblas configs` says why, and shows other sets")
-        return config, {one.configuration() | {LANGUAGE: language}: one for one in config.combinations}
+        return config, {entry.configuration() | {LANGUAGE: language}: entry for entry in config.combinations}
 
     def default(self, target: Target) -> Configuration:
         """The family's default configuration, for the task's layout."""
@@ -111,13 +117,13 @@ class PortBlasTask:
 
 
 def own_set(target: Target) -> str:
-    """The name of the shipped set for a device: its kind's or its vendor's, else `default`."""
+    """The name of the shipped set for a device: `cpu`, a GPU vendor's, or `default`."""
     if target.kind == "CPU":
         return "cpu"
-    said = f"{target.architecture} {target.name}".lower()
-    return next((name for word, name in VENDORS.items() if word in said), "default")
+    names = f"{target.architecture} {target.name}".lower()
+    return next((name for part, name in VENDORS.items() if part in names), "default")
 
 
-def _known(location: str, word: str, known: Sequence[str]) -> None:
-    if word not in known:
-        raise UserError(location, f"cannot be {word!r}", f"give one of {', '.join(filter(None, known))}")
+def _check_word(location: str, word: str, allowed: Sequence[str]) -> None:
+    if word not in allowed:
+        raise UserError(location, f"cannot be {word!r}", f"give one of {', '.join(filter(None, allowed))}")

@@ -1,4 +1,7 @@
-"""One transposition in the original's order: the system BLAS, the current library, every combination of the list."""
+"""Measuring one transposition, and deciding its winner (`Transposition._decide`).
+
+The order is the original's: the system BLAS, the current library, every combination of the list.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import ROUNDS_MORE, RecordedMeasure
 from tunesmith.session.frame.run import Run
 
-from .current import current
-from .guided import guided
+from .current import current_choice
+from .guided import measure_guided
 from .rows import RowKind, SolutionRow, Tuned
 from .task import PortBlasTask
 
 LONG_LIST = 500
-"""Candidates from which a run with a budget is guided, asked or not."""
+"""A run with a budget is guided if it has more candidates than this, even if nobody asked for it."""
 
 
 class Transposition:
-    """Measures one transposition of a task, and says what came of it, whether it came to its end or not.
+    """Measures one transposition of a task; `tuned` gives the results so far, even if measuring was stopped.
 
-    The system BLAS works on a strided batch, whatever the task's: it has no interleaved ones.
+    The system BLAS always gets a strided batch, since it has no interleaved ones.
     """
 
     def __init__(self, name: str, task: PortBlasTask, listed: Sequence[Configuration], run: Run) -> None:
@@ -34,8 +37,8 @@ class Transposition:
         target = run.outcome.target
         self._ours = run.measure(self._problem.type)
         self._system = run.measure(self._strided.type, blas_target(target))
-        self._current = current(task, self._ours.oracle, self._problem, run.outcome.folder, run.complain)
-        self._legal = [config for config in listed if _refusal(self._ours, config, self._problem) is None]
+        self._current = current_choice(task, self._ours.oracle, self._problem, run.outcome.folder, run.complain)
+        self._legal = [config for config in listed if _rejection(self._ours, config, self._problem) is None]
         by_key = {self._ours.key((config, self._problem)): config for config in reversed(self._legal)}
         self._different = list(by_key.values())[::-1]
         self._rounds = ROUNDS_MORE.get(target.kind, 0)
@@ -44,28 +47,30 @@ class Transposition:
         self._decision: ContestDecision | None = None
 
     def measure(self) -> None:
-        """Everything once, on a CPU in more rounds, then the finalists side by side. Raises OutOfBudgetError."""
+        """Measure everything once, on a CPU in further rounds, then the finalists interleaved. Raises
+        OutOfBudgetError."""
         name, kernels = self.name, len(self._different)
         self._run.observe(events.GroupBegan(self._problem.type, 0))
         self._screen(self._system, f"{name}: system BLAS", [self._vendor], self._strided)
         self._screen(self._ours, f"{name}: current library", [self._current.config], self._problem)
         if self._searched:
             self._ours.purpose = f"{name}: guided through {kernels} kernels"
-            guided(self._run, self._ours, self._different, self._problem)
+            measure_guided(self._run, self._ours, self._different, self._problem)
         else:
             self._screen(self._ours, f"{name}: {kernels} kernels", self._different, self._problem)
         if self._rounds:
             self._ours.purpose = f"{name}: what ran, again"
-            among = dict.fromkeys((self._current.config, *self._different))
-            self._ours.repeat(list(among), self._problem, self._rounds)
+            configs = dict.fromkeys((self._current.config, *self._different))
+            self._ours.repeat(list(configs), self._problem, self._rounds)
             self._system.purpose = f"{name}: system BLAS, again"
             self._system.repeat([self._vendor], self._strided, self._rounds)
-        ran = self._known(self._ours, [self._current.config, *self._different], self._problem)
-        self._run.anchor.ran(self._ours, ((config, self._problem) for config, made in ran.items() if made.ok))
-        self._decision = self._decided()
+        measured = self._measured(self._ours, [self._current.config, *self._different], self._problem)
+        ran = ((config, self._problem) for config, measurement in measured.items() if measurement.ok)
+        self._run.anchor.visit_if_due(self._ours, ran)
+        self._decision = self._decide()
 
     def tuned(self) -> Tuned:
-        """A row for everything that was to be tried, with what is known of it."""
+        """The results so far: a row for every solution to try, and the winner if it is decided."""
         rows = [
             *self._rows(RowKind.SYSTEM, self._system, [self._vendor], self._strided),
             *self._rows(RowKind.CURRENT, self._ours, [self._current.config], self._problem, self._current.note),
@@ -86,19 +91,19 @@ class Transposition:
             self._searched,
         )
 
-    def _decided(self) -> ContestDecision | None:
-        """By the protocol's rule: the current library yields only to what is faster beyond doubt."""
-        measure, problem, incumbent = self._ours, self._problem, self._current.config
+    def _decide(self) -> ContestDecision | None:
+        """The winner by the protocol's rule: a challenger must be faster than the current library beyond doubt."""
+        measure, problem, current = self._ours, self._problem, self._current.config
         vendor = [self._vendor] if self._task.vendor else []
-        among = list(dict.fromkeys((incumbent, *self._legal, *vendor)))
-        among = [config for config in among if _refusal(measure, config, problem) is None]
-        known = self._known(measure, among, problem)
-        times = {config: made.estimate for config, made in known.items() if made.ok and made.estimate}
-        # Beyond the best's reach it has lost, and the finalists are the same whatever the current library was.
+        candidates = list(dict.fromkeys((current, *self._legal, *vendor)))
+        candidates = [config for config in candidates if _rejection(measure, config, problem) is None]
+        measured = self._measured(measure, candidates, problem)
+        times = {config: m.estimate for config, m in measured.items() if m.ok and m.estimate}
+        # If the current library is clearly slower than the best, it has lost, and does not change the finalists.
         reach = min((time.high for time in times.values()), default=0.0)
-        holds = incumbent in times and times[incumbent].low <= reach
-        told = {config: {problem: time} for config, time in times.items()}
-        contest = Contest(among, [problem], told, Objective.GEOMEAN, measure.oracle.work, incumbent if holds else None)
+        incumbent = current if current in times and times[current].low <= reach else None
+        by_problem = {config: {problem: time} for config, time in times.items()}
+        contest = Contest(candidates, [problem], by_problem, Objective.GEOMEAN, measure.oracle.work, incumbent)
         measure.purpose = f"finalists of {problem.type.name}"
         return choose(contest, measure.confirm)
 
@@ -106,7 +111,7 @@ class Transposition:
         self, measure: RecordedMeasure, purpose: str, configs: Sequence[Configuration], problem: Problem
     ) -> None:
         measure.purpose = purpose
-        legal = [config for config in configs if _refusal(measure, config, problem) is None]
+        legal = [config for config in configs if _rejection(measure, config, problem) is None]
         measure.screen([legal], [problem], racing=False)
 
     def _rows(
@@ -117,28 +122,32 @@ class Transposition:
         problem: Problem,
         note: str = "",
     ) -> Iterator[SolutionRow]:
-        refusals = {config: _refusal(measure, config, problem) for config in configs}
-        known = self._known(measure, [config for config, refused in refusals.items() if refused is None], problem)
+        rejections = {config: _rejection(measure, config, problem) for config in configs}
+        legal = [config for config, rejection in rejections.items() if rejection is None]
+        measured = self._measured(measure, legal, problem)
         for config in configs:
             solution, toolchain = measure.oracle.solution(config), measure.toolchain(config)
-            yield SolutionRow(kind, solution, toolchain, known.get(config), refusals[config], note)
+            yield SolutionRow(kind, solution, toolchain, measured.get(config), rejections[config], note)
 
-    def _known(
+    def _measured(
         self, measure: RecordedMeasure, configs: Sequence[Configuration], problem: Problem
     ) -> Mapping[Configuration, Measurement]:
-        legal = [config for config in configs if _refusal(measure, config, problem) is None]
-        found = measure.over_rounds([(config, problem) for config in legal], self._rounds)
-        return {config: measurement for (config, _), measurement in found.items()}
+        """The measurements of the legal configurations, with the samples of all rounds."""
+        legal = [config for config in configs if _rejection(measure, config, problem) is None]
+        measurements = measure.over_rounds([(config, problem) for config in legal], self._rounds)
+        return {config: measurement for (config, _), measurement in measurements.items()}
 
 
 def blas_target(target: Target) -> Target:
-    """Through what the vendor's BLAS is called on a device: cuBLAS by CUDA, also where kernels go by OpenCL."""
+    """The target through which the vendor's BLAS is called: on an NVIDIA GPU cuBLAS through CUDA, even if the kernels
+    run through OpenCL."""
     if target.api == "CUDA" or not target.architecture.startswith("sm_"):
         return target
-    found = (one.target for one in discover("CUDA:", check=False) if one.target and one.usable)
-    return next((one for one in found if one.name == target.name), target)
+    cuda_targets = (found.target for found in discover("CUDA:", check=False) if found.target and found.usable)
+    return next((cuda for cuda in cuda_targets if cuda.name == target.name), target)
 
 
-def _refusal(measure: RecordedMeasure, config: Configuration, problem: Problem) -> Rejection | None:
+def _rejection(measure: RecordedMeasure, config: Configuration, problem: Problem) -> Rejection | None:
+    """The first reason why a configuration is illegal for a problem, else None."""
     oracle = measure.oracle
     return next(iter(oracle.rejections(config) or oracle.rejections_for(config, problem)), None)

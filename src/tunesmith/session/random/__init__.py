@@ -1,1 +1,1 @@
-"""Launch shapes of random generators."""
+"""The commands of `tunesmith random`: launch shapes of random generators, measured, compiled or selected."""

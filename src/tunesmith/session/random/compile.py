@@ -1,4 +1,4 @@
-"""Compiling what a tuning of generators would need, for a device that is not there: nothing is launched."""
+"""Compiling the programs of a `random tune` for a device that is not here; nothing is launched."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .task import RandomTask, configuration_of, default_shape, family_on, plain_
 
 @dataclass(frozen=True, slots=True)
 class ProgramCompilation:
-    """A generator's program for a distribution, a type and a block size, and what came of it.
+    """A generator's program for a distribution, a type and a block size, and the result of compiling it.
 
-    `configuration` is one that has the block size: grid sizes are not compiled in. With a `rejection` it was not
-    compiled, or is useless as it came out; `failure` says why the compiler gave none. `found`: an earlier run had
-    compiled it.
+    `configuration` is one of those with the block size: grid sizes are not compiled in. With a `rejection`, the program
+    was not compiled, or the compiled program is useless. `failure` says why the compiler gave no binary. `found` means
+    that an earlier run had compiled the program.
     """
 
     generator: str
@@ -49,36 +49,37 @@ class ProgramCompilation:
 
 
 class CompilePlan(RunPlan):
-    """Compiles and measures nothing. `compiler` made the binaries of `programs`."""
+    """A plan that compiles and measures nothing. `compiler` is the name of the compiler of `programs`."""
 
     policy = POLICY
     measures = False
 
     def __init__(self, task: RandomTask, target: Target) -> None:
         self.target, self.compiler = target, TOOLCHAINS[family_on(target).language].version(target)
-        self._wanted = list(_programs(task, target))
+        self._planned = list(_programs(task, target))
         self.programs: list[ProgramCompilation] = []
 
     def carry_out(self, run: Run) -> None:
-        modules = {module.digest(): module for one in self._wanted for module in one.modules}
+        modules = {module.digest(): module for program in self._planned for module in program.modules}
         run.observe(events.CompilingBegan(self.target, self.compiler, len(modules)))
-        made = {one.module.digest(): one for one in run.bench(self.target).compile(list(modules.values()))}
-        self.programs = [self._compiled(program, made) for program in self._wanted]
+        compilations = run.bench(self.target).compile(list(modules.values()))
+        by_digest = {compilation.module.digest(): compilation for compilation in compilations}
+        self.programs = [self._compiled(program, by_digest) for program in self._planned]
 
     def remarks(self) -> Iterator[str]:
-        """A sentence for each program that the compiler did not make."""
+        """A sentence for each program that the compiler failed on."""
         for program in self.programs:
             if failure := program.failure:
-                yield f"{program.name}: {failure.reason}: {_telling_line(failure.detail)}"
+                yield f"{program.name}: {failure.reason}: {_error_line(failure.detail)}"
 
-    def _compiled(self, program: ProgramCompilation, made: Mapping[str, Compilation]) -> ProgramCompilation:
-        mine = [made[module.digest()] for module in program.modules]
-        results = [one.made for one in mine]
-        failure = next((one for one in results if isinstance(one, Measurement)), None)
-        facts = tuple(fact for one in results if isinstance(one, Binary) for fact in one.facts)
+    def _compiled(self, program: ProgramCompilation, by_digest: Mapping[str, Compilation]) -> ProgramCompilation:
+        compilations = [by_digest[module.digest()] for module in program.modules]
+        results = [compilation.made for compilation in compilations]
+        failure = next((result for result in results if isinstance(result, Measurement)), None)
+        facts = tuple(fact for result in results if isinstance(result, Binary) for fact in result.facts)
         useless = next(family_on(self.target).rejections_compiled(program.configuration, facts, self.target), None)
         rejection = program.rejection or (None if failure else useless)
-        found = bool(mine) and all(one.found for one in mine)
+        found = bool(compilations) and all(compilation.found for compilation in compilations)
         return replace(program, facts=facts, rejection=rejection, failure=failure, found=found)
 
 
@@ -87,43 +88,43 @@ def compile_random(
 ) -> RunOutcome[CompilePlan]:
     """Compile every program of a task for an architecture, on all cores, into the cache of the run folder `folder`.
 
-    A program depends on generator, distribution, type and block size, and its binary on compiler and architecture
-    beside: so a later `tune_random` there finds all of them, whatever its device's compute units and memory are.
-    Raises UserError for a task that means nothing and for an architecture that cannot be compiled for.
+    A program depends on generator, distribution, type and block size; its binary also depends on compiler and
+    architecture. So a later `tune_random` in this folder finds all of them, whatever the device's compute units and
+    memory are. Raises UserError for a task that makes no sense and for an architecture that cannot be compiled for.
     """
     task.check()
     return carry_out(CompilePlan(task, absent_target(architecture)), folder, observe=observe)
 
 
 def _programs(task: RandomTask, target: Target) -> Iterator[ProgramCompilation]:
-    """Those of a task, before they are compiled: with modules, or with a rejection."""
+    """The programs of a task before they are compiled, each with modules or with a rejection."""
     family = family_on(target)
     for generator, problems in task.problems(target).items():
         shapes = dict.fromkeys((default_shape(generator), *task.matrix(generator, target).shapes()))
         for kind in problems:
             oracle = ConfigurationOracle(kind, target)
             for block in sorted({shape.block for shape in shapes}):
-                mine = [shape for shape in shapes if shape.block == block and task.wants(kind, shape)]
-                if not mine:
+                of_block = [shape for shape in shapes if shape.block == block and task.includes(kind, shape)]
+                if not of_block:
                     continue
-                config, rejection = _first_legal(oracle, kind, mine, target)
-                own = oracle.solution(config).configuration
-                modules = () if rejection else family.modules(own, kind)
+                config, rejection = _first_legal(oracle, kind, of_block, target)
+                full = oracle.solution(config).configuration
+                modules = () if rejection else family.modules(full, kind)
                 yield ProgramCompilation(
-                    generator.name, f"{plain_name(kind)}_t{block}", own, modules, rejection=rejection
+                    generator.name, f"{plain_name(kind)}_t{block}", full, modules, rejection=rejection
                 )
 
 
 def _first_legal(
     oracle: ConfigurationOracle, kind: ProblemType, shapes: list[LaunchShape], target: Target
 ) -> tuple[Configuration, Rejection | None]:
-    """A configuration with one of these grids, and if none is legal why the first is not."""
+    """The first legal configuration with one of these shapes; if none is legal, the first one with its rejection."""
     configs = [configuration_of(kind, shape, target) for shape in shapes]
     legal = next((config for config in configs if not oracle.rejections(config)), None)
     return (legal, None) if legal else (configs[0], oracle.rejections(configs[0])[0])
 
 
-def _telling_line(log: str) -> str:
-    """The first line that speaks of an error, else the first."""
+def _error_line(log: str) -> str:
+    """The first line of a compiler's log that contains "error", else the first line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "no message")

@@ -1,4 +1,7 @@
-"""The plan of tuning random generators: launch shapes of each, measured for every distribution and type."""
+"""The plan of tuning random generators: launch shapes of each are measured for every distribution and type.
+
+The best shapes are decided by `logic.random.choice.choose` (`RandomPlan.selection`).
+"""
 
 from __future__ import annotations
 
@@ -46,15 +49,15 @@ from tunesmith.session.frame.run import Run, RunPlan, carry_out
 from .task import BYTES, RandomTask, configuration_of, default_shape, generator_of
 
 POLICY = Policy(noise=0.01, maximum_samples=100, sampling_seconds=0.1, warm_up_seconds=0.03, cold=False)
-"""Warm: a buffer far beyond the cache is cold by itself, and one inside it is wanted there."""
+"""Times are taken warm: a buffer far larger than the cache is cold anyway, and a small one shall stay in the cache."""
 
 MOST_GROWTH = 3
-"""How often the matrix grows while winners lie on its edge."""
+"""The most times that the matrix grows while winners lie on its edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredShape:
-    """A launch shape on a problem: what came of it."""
+    """The measurement of a launch shape on a problem."""
 
     problem: Problem
     shape: LaunchShape
@@ -62,7 +65,7 @@ class MeasuredShape:
 
     @property
     def seconds(self) -> Estimate:
-        """Of one that ran."""
+        """The time of a shape that ran."""
         assert self.measurement.estimate is not None
         return self.measurement.estimate
 
@@ -77,10 +80,10 @@ def tune_random(
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[RandomPlan]:
-    """Measure launch shapes and choose; everything goes into `folder`, and the same call goes on with a stopped run.
+    """Measure launch shapes and choose; everything goes into `folder`, and the same call resumes a stopped run.
 
-    `reuse` says what of an earlier run counts. `benchmark_out` is another place for the rows of the first size. Raises
-    UserError for a task that means nothing, KeyboardInterrupt after everything was put away.
+    `reuse` says which earlier measurements are used again. `benchmark_out` is another path for the rows of the first
+    size. Raises UserError for a task that makes no sense, KeyboardInterrupt after everything is written.
     """
     task.check()
     target = choose_device(device, languages=sorted({family.language for family in families("Random")}))
@@ -90,7 +93,7 @@ def tune_random(
 
 
 class RandomPlan(RunPlan):
-    """`measured` is everything that was measured."""
+    """`measured` has the measurement of every shape so far."""
 
     policy = POLICY
     loads_the_host = False
@@ -110,14 +113,14 @@ class RandomPlan(RunPlan):
             began = time.monotonic()
             self._tune(run, generator, problems)
             self._decided.append(generator.name)
-            chosen = self._choose([generator.name]).decisions
-            said = "; ".join(f"{one.chosen} {one.score:.3f} of the default" for one in chosen) or "nothing ran"
-            run.say(f"{generator.name}: {said}, {time.monotonic() - began:.0f} s")
+            decisions = self._choose([generator.name]).decisions
+            shapes = "; ".join(f"{decision.chosen} {decision.score:.3f} of the default" for decision in decisions)
+            run.say(f"{generator.name}: {shapes or 'nothing ran'}, {time.monotonic() - began:.0f} s")
             run.decided()
 
     @property
     def selection(self) -> Selection:
-        """What is chosen for the generators that are decided."""
+        """The shapes chosen for the generators that are decided."""
         return self._choose(self._decided)
 
     @property
@@ -126,25 +129,26 @@ class RandomPlan(RunPlan):
         return f"{done} of {count} generators are decided" if done < count else ""
 
     def rows(self) -> list[RandomRow]:
-        """What ran, as the selection takes it."""
-        rows = [_row(one, self.target) for one in self.measured if one.measurement.estimate]
+        """A row for the selection for each shape that ran."""
+        rows = [_row(measured, self.target) for measured in self.measured if measured.measurement.estimate]
         return [replace(row, cautions=self._cautions) for row in rows]
 
     def outputs(self, run: Run) -> Iterator[Output]:
-        """Rows of google-benchmark for each size of the buffer; then headers and the table of what was chosen.
+        """A file of google-benchmark's rows for each size of the buffer; then headers and the table of chosen shapes.
 
-        rocRAND's script does not tell sizes apart, so that it would take rows of two sizes in one file for repetitions.
+        Each size has its own file, since rocRAND's script does not tell sizes apart: it would take rows of two sizes in
+        one file for repetitions.
         """
         if not self._decided:
             return
         self._earlier = cautions_of(run.store, self.target) if self._earlier is None else self._earlier
         self._cautions = tuple(dict.fromkeys((*self._earlier, *run.cautions())))
-        entries = [_entry(one) for one in self.measured]
+        entries = [_entry(measured) for measured in self.measured]
         for index, size in enumerate(self.task.bytes or (BYTES,)):
             path = Path(f"benchmark_{size}.json")
             if index == 0 and self._benchmark_out is not None:
                 path = self._benchmark_out.absolute()
-            of_size = [entry for entry in entries if _is_of(entry.bytes, size)]
+            of_size = [entry for entry in entries if _is_of_size(entry.bytes, size)]
             text = google_benchmark.write(of_size, _context(self.target, size, self._cautions))
             own = [generator.name for generator in self._problems]
             yield Output(path, partial(write_table, own, _generators, run.say, text=text))
@@ -154,19 +158,19 @@ class RandomPlan(RunPlan):
         yield from self.complaints
 
     def _write_selection(self, table: Path) -> tuple[Path, ...]:
-        made = write_selection(self.selection.decisions, table.parent)
-        self.complaints = [str(complaint) for complaint in made.complaints]
-        return (*made.headers, *([made.table] if made.table else []))
+        written = write_selection(self.selection.decisions, table.parent)
+        self.complaints = [str(complaint) for complaint in written.complaints]
+        return (*written.headers, *([written.table] if written.table else []))
 
     def _tune(self, run: Run, generator: GeneratorSpec, problems: Mapping[ProblemType, Sequence[Problem]]) -> None:
-        """The matrix, which grows while winners lie on its edge."""
+        """Measure the matrix, which grows while winners lie on its edge."""
         matrix = self.task.matrix(generator, self.target)
 
         def candidates() -> Candidates:
             shapes = dict.fromkeys((default_shape(generator), *matrix.shapes()))
             return replace(Candidates.of_list(map(_as_configuration, shapes)), mode=MeasureMode.FULL)
 
-        def beyond(before: Candidates, told: Told) -> Candidates:
+        def beyond(before: Candidates, results: Told) -> Candidates:
             nonlocal matrix
             grown = matrix.beyond(self._winners(generator)) if self.task.grow else matrix
             if grown == matrix:
@@ -178,22 +182,22 @@ class RandomPlan(RunPlan):
         growth = 0
         while batch := search.ask():
             shapes = [_shape_of(config) for config in batch.configurations]
-            for kind, its in problems.items():
-                self.measured += self._measure(run, kind, its, shapes, growth)
+            for kind, of_type in problems.items():
+                self.measured += self._measure(run, kind, of_type, shapes, growth)
             search.tell(batch, {})
             growth += 1
         self._repeat(run, generator)
 
     def _repeat(self, run: Run, generator: GeneratorSpec) -> None:
-        """In more rounds, where the host is the device: the default, and what may be the fastest somewhere.
+        """On the host's CPU, measure the default and all shapes that may be the fastest on a problem in more rounds.
 
-        The rounds may show that those were slower than they seemed; then others may be the fastest, and follow. A shape
-        that is alone has no rival, and needs no rounds.
+        If the rounds show that these shapes are slower than they seemed, others may be the fastest, and are repeated
+        too. A shape without a rival needs no rounds.
         """
         rounds = ROUNDS_MORE.get(self.target.kind, 0)
         if not rounds:
             return
-        for problem in dict.fromkeys(one.problem for one in self.measured):
+        for problem in dict.fromkeys(measured.problem for measured in self.measured):
             if generator_of(problem.type) != generator:
                 continue
             repeated: set[LaunchShape] = set()
@@ -202,22 +206,22 @@ class RandomPlan(RunPlan):
                 repeated |= more
 
     def _perhaps_fastest(self, problem: Problem, generator: GeneratorSpec) -> set[LaunchShape]:
-        """The default, and what no difference of the machine's speed rules out."""
-        ran = [one for one in self.measured if one.problem == problem and one.measurement.estimate]
+        """The default shape, and the shapes whose times may be the best if the machine's speed has drifted."""
+        ran = [row for row in self.measured if row.problem == problem and row.measurement.estimate]
         if len(ran) < 2:
             return set()
-        reach = (1 + DRIFT) * min((one.seconds.high for one in ran), default=0.0)
-        return {one.shape for one in ran if one.shape == default_shape(generator) or one.seconds.low <= reach}
+        reach = (1 + DRIFT) * min((row.seconds.high for row in ran), default=0.0)
+        return {row.shape for row in ran if row.shape == default_shape(generator) or row.seconds.low <= reach}
 
     def _take_rounds(self, run: Run, problem: Problem, shapes: set[LaunchShape], rounds: int) -> None:
         measure, kind = run.measure(problem.type), problem.type
         measure.purpose = f"{kind.name}, again"
-        wanted = {configuration_of(kind, shape, self.target): shape for shape in sorted(shapes)}
-        measure.repeat(list(wanted), problem, rounds)
-        known = measure.over_rounds([(config, problem) for config in wanted], rounds)
-        again = {(problem, wanted[config]): taken for (config, _), taken in known.items()}
+        by_config = {configuration_of(kind, shape, self.target): shape for shape in sorted(shapes)}
+        measure.repeat(list(by_config), problem, rounds)
+        measurements = measure.over_rounds([(config, problem) for config in by_config], rounds)
+        repeated = {(problem, by_config[config]): measurement for (config, _), measurement in measurements.items()}
         self.measured = [
-            replace(one, measurement=again.get((one.problem, one.shape), one.measurement)) for one in self.measured
+            replace(row, measurement=repeated.get((row.problem, row.shape), row.measurement)) for row in self.measured
         ]
 
     def _measure(
@@ -225,17 +229,19 @@ class RandomPlan(RunPlan):
     ) -> Iterator[MeasuredShape]:
         measure = run.measure(kind)
         measure.purpose = kind.name + (f", grown {growth}" if growth else "")
-        wanted = {configuration_of(kind, one, self.target): one for one in shapes if self.task.wants(kind, one)}
-        chosen = [config for config in wanted if not measure.oracle.rejections(config)]
-        run.anchor.ran(measure, measure.screen([chosen], problems, racing=False).cells)
-        cells = [(config, problem) for config in chosen for problem in problems]
+        included = [shape for shape in shapes if self.task.includes(kind, shape)]
+        by_config = {configuration_of(kind, shape, self.target): shape for shape in included}
+        legal = [config for config in by_config if not measure.oracle.rejections(config)]
+        run.anchor.visit_if_due(measure, measure.screen([legal], problems, racing=False).cells)
+        cells = [(config, problem) for config in legal for problem in problems]
         for (config, problem), measurement in measure.lookup(cells, racing=False).items():
-            yield MeasuredShape(problem, wanted[config], measurement)
+            yield MeasuredShape(problem, by_config[config], measurement)
 
     def _winners(self, generator: GeneratorSpec) -> list[LaunchShape]:
-        """The shape for all, and those for one distribution and type where there are such."""
+        """The shape chosen for all distributions and types, and the shapes chosen for a single one."""
         decisions = self._choose([generator.name]).decisions
-        return [d.chosen for d in decisions] + [o.shape for d in decisions for o in d.overrides]
+        overrides = [override for decision in decisions for override in decision.overrides]
+        return [decision.chosen for decision in decisions] + [override.shape for override in overrides]
 
     def _choose(self, generators: Sequence[str]) -> Selection:
         rows = [row for row in self.rows() if row.generator in generators]
@@ -250,14 +256,14 @@ def _shape_of(config: Configuration) -> LaunchShape:
     return LaunchShape(config.integer("BlockSize"), config.integer("GridSize"))
 
 
-def _row(one: MeasuredShape, target: Target) -> RandomRow:
-    entry = _entry(one)
+def _row(measured: MeasuredShape, target: Target) -> RandomRow:
+    entry = _entry(measured)
     assert entry.estimate is not None
     return RandomRow(
         generator=entry.generator,
         distribution=entry.distribution,
         value_type=entry.value_type,
-        shape=one.shape,
+        shape=measured.shape,
         architecture=architecture_name(target.architecture),
         gigabytes_per_second=entry.bytes / entry.estimate.seconds / 1e9,
         file="this run",
@@ -267,18 +273,19 @@ def _row(one: MeasuredShape, target: Target) -> RandomRow:
     )
 
 
-def _entry(one: MeasuredShape) -> google_benchmark.BenchmarkEntry:
-    return google_benchmark.entry(one.problem, one.shape, one.measurement)
+def _entry(measured: MeasuredShape) -> google_benchmark.BenchmarkEntry:
+    return google_benchmark.entry(measured.problem, measured.shape, measured.measurement)
 
 
 def _generators(text: str) -> set[str]:
-    """Those that a file of google-benchmark has rows of."""
+    """The generators with rows in a file of google-benchmark."""
     return {row.generator for row in google_benchmark.rows(json.loads(text), "").rows}
 
 
-def _is_of(written: int, asked: int) -> bool:
-    """A quasi generator writes a whole number of points in each dimension, a little less than asked."""
-    return asked * 0.98 <= written <= asked or written == asked
+def _is_of_size(written: int, requested: int) -> bool:
+    """Whether a call that writes so many bytes is of a requested size. A quasi generator writes a whole number of
+    points in each dimension, so it may write a little less."""
+    return requested * 0.98 <= written <= requested or written == requested
 
 
 def _context(target: Target, size: int, cautions: Sequence[str]) -> dict[str, object]:

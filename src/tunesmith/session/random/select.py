@@ -1,4 +1,4 @@
-"""Launch shapes chosen from benchmark files and our own measurements, and the files that say so."""
+"""Choosing launch shapes from benchmark files and our own stores, and writing the chosen shapes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import UserError
 
 Draw = Callable[[Sequence[RandomDecision]], Iterable[tuple[RandomDecision, str]]]
-"""A picture (SVG) for each decision."""
+"""Draws a picture (SVG) for each decision."""
 
 
 @dataclass(frozen=True)
 class Selected:
-    """What was chosen, what is wrong in the files, and by their kind the paths of what was written."""
+    """The chosen shapes, the mistakes found in the files, and the paths of the written files by their kind."""
 
     selection: Selection
     complaints: list[UserError]
@@ -30,8 +30,8 @@ class Selected:
 
     @property
     def ends_the_original(self) -> bool:
-        """Whether anything is wrong that rocRAND's script stops at, or that could not be written here. That script
-        prints warnings and ends well."""
+        """Whether rocRAND's script would end with an error, or a file could not be written here. Mistakes that the
+        script only warns about do not count."""
         return any(not isinstance(complaint, DoubtError) for complaint in self.complaints)
 
 
@@ -47,23 +47,22 @@ def select_random(
     weights: Path | None = None,
     no_regressions: bool = False,
 ) -> Selected:
-    """Choose a launch shape for each generator and architecture; headers and table go to `out_dir`, what `draw` makes
-    beside `plot_out`.
+    """Choose a launch shape for each generator and architecture. Headers and table go to `out_dir`, pictures beside
+    `plot_out`.
 
-    Goes on past what is wrong in a file. Raises UserError for settings that cannot be read, and where nothing can be
-    written.
+    A mistake in a file becomes a complaint, and the rest of the file is read. Raises UserError for settings that cannot
+    be read and for a folder that cannot be written.
     """
     defaults = {**DEFAULT_SHAPES, **(read_defaults(default_config) if default_config else {})}
-    weighed = read_weights(weights) if weights else None
     reading = read_random(files)
-    made = choose(reading.rows, objective, defaults, weighed, no_regressions)
-    selected = Selected(made, [*reading.complaints, *made.complaints])
-    if out_dir and made.decisions:
-        outputs = write_selection(made.decisions, out_dir, merge_from)
+    selection = choose(reading.rows, objective, defaults, read_weights(weights) if weights else None, no_regressions)
+    selected = Selected(selection, [*reading.complaints, *selection.complaints])
+    if out_dir and selection.decisions:
+        outputs = write_selection(selection.decisions, out_dir, merge_from)
         selected.complaints.extend(outputs.complaints)
         selected.written.update(header=outputs.headers, table=[outputs.table] if outputs.table else [])
     if plot_out:
-        selected.written["plot"] = [_plotted(plot_out, *picture) for picture in draw(made.decisions)]
+        selected.written["plot"] = [_plotted(plot_out, *picture) for picture in draw(selection.decisions)]
     return selected
 
 

@@ -1,4 +1,4 @@
-"""The launch shapes that random generators are tried with: a matrix, multiples of the device, and growth at an edge."""
+"""The launch shapes to try for random generators: a matrix of block and grid sizes, which can grow at its edges."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MIN_THREADS = 32768
 """rocRAND's `BENCHMARK_TUNING_THREAD_OPTIONS`, `..._BLOCK_OPTIONS` and `..._MIN_GRID_SIZE`."""
 
 WAVES = (2, 4, 8, 16, 32)
-"""Work-groups for each compute unit of a GPU: a few resident ones, and several turns of these."""
+"""Work-groups for each compute unit of a GPU: a few that are resident at once, and several times as many."""
 
 THREADS_OF_A_UNIT = 2048
 GROUPS_OF_A_UNIT = 32
 RESERVED_BYTES = 1024
-"""Of a GPU's compute unit: work-items and work-groups that are resident at most, and local memory that each work-group
-costs beside its own (CUDA programming guide, compute capabilities 8.0 and 9.0; elsewhere a fair guess)."""
+"""Limits of a GPU's compute unit: the most resident work-items and work-groups, and the local memory that each
+work-group needs beside its own (CUDA programming guide, compute capabilities 8.0 and 9.0; elsewhere a fair guess)."""
 
 LARGEST_GRID = 1 << 16
 SMALLEST_GRID = 1
@@ -27,7 +27,7 @@ SMALLEST_GRID = 1
 
 @dataclass(frozen=True, slots=True)
 class LaunchMatrix:
-    """Block and grid sizes, ascending, of which all pairs with enough threads are tried; and shapes that fill a GPU."""
+    """Block and grid sizes, ascending, and shapes that fill a GPU. All pairs with enough threads are tried."""
 
     blocks: tuple[int, ...]
     grids: tuple[int, ...]
@@ -35,19 +35,19 @@ class LaunchMatrix:
     filling: tuple[LaunchShape, ...] = ()
 
     def shapes(self) -> tuple[LaunchShape, ...]:
-        """Block sizes vary fastest, as in rocRAND's benchmark."""
+        """The shapes to try. Block sizes vary fastest, as in rocRAND's benchmark."""
         pairs = (LaunchShape(block, grid) for grid in self.grids for block in self.blocks)
         return tuple(dict.fromkeys((*(shape for shape in pairs if shape.threads >= self.min_threads), *self.filling)))
 
     def shared_by(self, dimensions: int) -> LaunchMatrix:
-        """The same number of work-groups dealt to so many dimensions."""
+        """The matrix for one of so many dimensions, which share the work-groups."""
         grids = sorted({max(1, grid // dimensions) for grid in self.grids})
         return LaunchMatrix(self.blocks, tuple(grids), max(1, self.min_threads // dimensions))
 
     def beyond(self, chosen: Iterable[LaunchShape]) -> LaunchMatrix:
-        """With a grid size more on each edge of the grids that a chosen shape lies on; itself where none does.
+        """The matrix with a further grid size at each edge on which a chosen shape lies; the same matrix if none does.
 
-        A chosen shape is on the lower edge also where fewer threads than `min_threads` would have been next.
+        A chosen shape is also on the lower edge if the next smaller grid has fewer threads than `min_threads`.
         """
         grids, least = set(self.grids), self.min_threads
         for shape in chosen:
@@ -68,30 +68,31 @@ def matrix_for(
     min_threads: int | None,
     local_bytes: Callable[[int], int] = lambda block: 0,
 ) -> LaunchMatrix:
-    """What was asked for; what was not is rocRAND's, with grids in multiples of a GPU's compute units, and on a CPU a
-    few for each core, where a work-group is a loop.
+    """The matrix of the requested sizes. Sizes that are not requested are rocRAND's.
 
-    On a GPU also, where no grid sizes are asked for and a work-group of so many work-items has `local_bytes`, as many
-    work-groups as are resident at once.
+    The default grids of a GPU also have multiples of its compute units. The default grids of a CPU are a few
+    work-groups for each core, since a work-group is a loop there. If no grids are requested on a GPU and a work-group
+    of so many work-items needs `local_bytes`, the shape that fills the GPU with resident work-groups is tried too.
     """
     allowed = tuple(block for block in BLOCK_SIZES if block <= target.max_work_group_size)
     units = target.compute_units
     if target.kind == "CPU":
-        own_grids, least = {units * waves for waves in (1, 4, 16, 64)}, 1
+        default_grids, least = {units * waves for waves in (1, 4, 16, 64)}, 1
     else:
-        own_grids, least = {*GRID_SIZES, *(units * waves for waves in WAVES)}, MIN_THREADS
-    tried = tuple(sorted(set(blocks or allowed)))
-    is_limited = target.kind == "GPU" and not grids
+        default_grids, least = {*GRID_SIZES, *(units * waves for waves in WAVES)}, MIN_THREADS
+    block_sizes = tuple(sorted(set(blocks or allowed)))
+    is_filled = target.kind == "GPU" and not grids
     return LaunchMatrix(
-        tried,
-        tuple(sorted(set(grids or own_grids))),
+        block_sizes,
+        tuple(sorted(set(grids or default_grids))),
         least if min_threads is None else min_threads,
-        tuple(_filling(target, block, need) for block in tried if is_limited and (need := local_bytes(block))),
+        tuple(_filling(target, block, need) for block in block_sizes if is_filled and (need := local_bytes(block))),
     )
 
 
 def _filling(target: Target, block: int, need: int) -> LaunchShape:
-    """All work-groups of `block` work-items and `need` bytes of local memory that are resident at once."""
+    """The shape with as many work-groups of `block` work-items and `need` bytes of local memory as are resident at
+    once."""
     by_memory = target.local_memory_bytes // (need + RESERVED_BYTES)
     resident = min(by_memory, THREADS_OF_A_UNIT // block, GROUPS_OF_A_UNIT)
     return LaunchShape(block, target.compute_units * max(1, resident))

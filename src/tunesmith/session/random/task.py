@@ -1,4 +1,4 @@
-"""What is asked of random generators: which problems, which launch shapes, and the configurations that these mean."""
+"""The task of `tunesmith random tune`: its problems, its launch shapes, and their configurations."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tunesmith.records import Configuration, LaunchShape, Problem, ProblemType, 
 from .space import LaunchMatrix, matrix_for
 
 BYTES = 512 * 1024**2
-"""What one call writes, unless told: rocRAND's `--bytes`."""
+"""The default number of bytes that a call writes: rocRAND's `--bytes`."""
 
 PSEUDO_TYPES = ("float", "half", "double", "unsigned_int", "unsigned_char", "unsigned_short")
 LONG_TYPES = (*PSEUDO_TYPES, "unsigned_long_long")
-"""What rocRAND tunes; 64-bit integers of the 64-bit Threefries alone."""
+"""The types that rocRAND tunes; 64-bit integers are for the 64-bit Threefry generators only."""
 
 
 @dataclass(frozen=True, slots=True)
 class RandomTask:
-    """What is to be tuned. None or empty leaves it to the defaults.
+    """The generators, distributions, types and shapes to tune. None or empty means the default.
 
-    `pattern` is searched in names like `philox4_32_10_uniform_float_t256_b1024`, as google-benchmark does. `bytes` are
-    sizes of the output buffer; `dimensions` those of a quasi generator.
+    `pattern` is searched in names such as `philox4_32_10_uniform_float_t256_b1024`, as google-benchmark does. `bytes`
+    are sizes of the output buffer; `dimensions` is the number of dimensions of a quasi generator.
     """
 
     generators: tuple[str, ...] = ()
@@ -47,54 +47,57 @@ class RandomTask:
     grow: bool = True
 
     def problems(self, target: Target) -> dict[GeneratorSpec, dict[ProblemType, list[Problem]]]:
-        """By generator and type, those of which any launch shape is wanted. UserError where that is none."""
-        found: dict[GeneratorSpec, dict[ProblemType, list[Problem]]] = defaultdict(lambda: defaultdict(list))
-        for problem in self._asked():
+        """The problems with any included launch shape, by generator and type. Raises UserError if there are none."""
+        problems: dict[GeneratorSpec, dict[ProblemType, list[Problem]]] = defaultdict(lambda: defaultdict(list))
+        for problem in self._all_problems():
             generator = generator_of(problem.type)
             shapes = (default_shape(generator), *self.matrix(generator, target).shapes())
-            if any(self.wants(problem.type, shape) for shape in shapes):
-                found[generator][problem.type].append(problem)
-        if not found:
+            if any(self.includes(problem.type, shape) for shape in shapes):
+                problems[generator][problem.type].append(problem)
+        if not problems:
             raise UserError("random tune", "nothing is left to tune", "ask for more generators, types or names")
-        return found
+        return problems
 
     def check(self) -> None:
-        """Raises UserError for names that do not exist and a pattern that is none."""
-        for _ in self._asked():
+        """Raises UserError for names that do not exist and for a pattern that is no regular expression."""
+        for _ in self._all_problems():
             return
 
     def matrix(self, generator: GeneratorSpec, target: Target) -> LaunchMatrix:
-        """What is tried at first; a quasi generator's grid sizes are those of one of its dimensions."""
+        """The first matrix of shapes; for a quasi generator, grid sizes are work-groups of one dimension."""
         local_bytes = PROGRAMS[generator.name].local_bytes
         matrix = matrix_for(target, self.blocks, self.grids, self.min_threads, local_bytes)
         return matrix.shared_by(self.dimensions) if generator.kind is GeneratorKind.QUASI else matrix
 
-    def wants(self, kind: ProblemType, shape: LaunchShape) -> bool:
+    def includes(self, kind: ProblemType, shape: LaunchShape) -> bool:
+        """Whether the task's pattern matches the name of a type and a shape."""
         return not self.pattern or bool(re.search(self.pattern, f"{plain_name(kind)}_t{shape.block}_b{shape.grid}"))
 
-    def _asked(self) -> Iterator[Problem]:
+    def _all_problems(self) -> Iterator[Problem]:
+        """The problems of the task, whatever its pattern. Raises UserError for a bad name or pattern."""
         try:
             re.compile(self.pattern)
         except re.error as error:
             what = f"{self.pattern!r} is no regular expression: {error}"
             raise UserError("--benchmark_filter", what, "give one, such as 'philox.*float'") from error
-        for option, given, known in (
+        for option, names, available in (
             ("--generators", self.generators, tuple(GENERATORS)),
             ("--distributions", self.distributions, tuple(WIDTHS)),
             ("--types", self.value_types, tuple(DTYPES)),
         ):
-            for name in given:
-                if name not in known:
-                    raise UserError(option, f"there is no {name}", f"there are {', '.join(known)}")
+            for name in names:
+                if name not in available:
+                    raise UserError(option, f"there is no {name}", f"there are {', '.join(available)}")
         for name in self.generators or GENERATORS:
             generator = GENERATORS[name]
             for distribution, widths in WIDTHS.items():
                 for value_type in _types(generator, self.value_types):
                     if value_type in widths and (not self.distributions or distribution in self.distributions):
                         kind = random_type(name, distribution, value_type, dynamic=True)
-                        yield from self._sized(generator, kind)
+                        yield from self._problems_of(generator, kind)
 
-    def _sized(self, generator: GeneratorSpec, kind: ProblemType) -> Iterator[Problem]:
+    def _problems_of(self, generator: GeneratorSpec, kind: ProblemType) -> Iterator[Problem]:
+        """A problem for each size of the buffer."""
         fields = kind.fields
         distribution, item = fields.word("Distribution"), np.dtype(DTYPES[fields.word("ValueType")]).itemsize
         scalars = scalars_for(distribution, seed=self.seed, lam=self.lam)
@@ -115,12 +118,12 @@ def default_shape(generator: GeneratorSpec) -> LaunchShape:
 
 
 def plain_name(kind: ProblemType) -> str:
-    """`philox4_32_10_uniform_float`, whatever the ordering."""
+    """A name such as `philox4_32_10_uniform_float`, without the ordering."""
     return "_".join(kind.fields.word(name) for name in ("Generator", "Distribution", "ValueType"))
 
 
 def family_on(target: Target) -> Kernel:
-    """The family that a device's API runs."""
+    """The family of random generators that a device's API runs."""
     return next(family for family in families("Random") if family.language in APIS[target.api].languages)
 
 
@@ -129,8 +132,8 @@ def configuration_of(kind: ProblemType, shape: LaunchShape, target: Target) -> C
     return start | {"BlockSize": shape.block, "GridSize": shape.grid}
 
 
-def _types(generator: GeneratorSpec, asked: Sequence[str]) -> Sequence[str]:
-    if asked:
-        return asked
+def _types(generator: GeneratorSpec, requested: Sequence[str]) -> Sequence[str]:
+    if requested:
+        return requested
     is_long = generator.name.startswith("threefry") and "_64_" in generator.name
     return LONG_TYPES if is_long else PSEUDO_TYPES

@@ -1,1 +1,1 @@
-"""Calibrating, sweeping and explaining stream-K."""
+"""The commands `calibrate stream-k`, `stream-k sweep` and `stream-k explain`."""

@@ -1,4 +1,4 @@
-"""Calibrating stream-K: some forty short runs for each kernel and tile, costs fitted to them, one file."""
+"""Calibrating stream-K: some forty short runs for each kernel and tile, costs fitted to them, written to one file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
-from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
+from .kernels import StreamKernel, TileFilter, kernels_named, languages, origin_of, room_of
 
 POLICY = Policy(noise=0.01, maximum_samples=60, sampling_seconds=0.2, warm_up_seconds=0.05)
-"""Cold, as a product in a program mostly is; about half a second a run with its verification."""
+"""Times are taken with cold caches, as most products in a program have; a run takes half a second, verified."""
 
 SEED = 0
-"""Of the bootstrap: the same runs give the same file."""
+"""The seed of the bootstrap: the same runs give the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTask:
-    """What is to be calibrated: each of `what` is a tuning file, a data type or a problem type's name; `kernel` names a
-    family among several.
+    """The kernels to calibrate: each of `what` is a tuning file, a data type or a problem type's name; `kernel` names a
+    family if there are several.
 
-    `compute_units` keeps every grid to part of the device; `occupancy` is how many work-groups a multiprocessor holds.
+    `compute_units` limits every grid to a part of the device; `occupancy` is the number of work-groups that a
+    multiprocessor holds.
     """
 
     what: tuple[str, ...]
@@ -48,7 +49,7 @@ class CalibrationTask:
 
 
 def runs_folder(out: Path) -> Path:
-    """Where the measurements of a calibration file are: a folder beside it."""
+    """The folder with the measurements of a calibration file, beside the file."""
     return out.with_name(f"{out.stem}.runs")
 
 
@@ -61,12 +62,12 @@ def calibrate_stream_k(
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[CalibrationPlan]:
-    """Measure, fit, and write `out`; the same call goes on with a stopped run. `reuse` says what of an earlier run
-    counts.
+    """Measure, fit, and write `out`; the same call resumes a stopped run. `reuse` says which earlier measurements are
+    used again.
 
-    What `out` holds already stays: other subjects as they are, adjustments of a person's in those that are calibrated
-    again. Raises UserError for a task that means nothing and a file that is none, KeyboardInterrupt after everything
-    was put away.
+    Other subjects in `out` stay as they are; a subject that is calibrated again keeps a person's adjustments. Raises
+    UserError for a task that makes no sense and for an `out` that is no calibration file, KeyboardInterrupt after
+    everything is written.
     """
     return carry_out(
         CalibrationPlan(task, out, device),
@@ -78,7 +79,8 @@ def calibrate_stream_k(
 
 
 class CalibrationPlan(RunPlan):
-    """`path` is the calibration file; `made` the calibrations of this run, with what a person adjusted in the file."""
+    """`path` is the calibration file. `made` are the calibrations of this run, with a person's adjustments in the
+    file."""
 
     policy = POLICY
 
@@ -87,8 +89,8 @@ class CalibrationPlan(RunPlan):
         self._known = read(path) if path.exists() else ()
         self.target = target = choose(device, languages=languages())
         room = room_of(target, task.compute_units, task.occupancy)
-        found = (one for word in task.what for one in asked(word, task.tile, target, task.kernel, room))
-        self._kernels = list(dict.fromkeys(found))
+        named = (kernel for word in task.what for kernel in kernels_named(word, task.tile, target, task.kernel, room))
+        self._kernels = list(dict.fromkeys(named))
         self.steps = len(self._kernels)
         self._fitted: list[StreamKCalibration] = []
         self._tried = 0
@@ -102,8 +104,8 @@ class CalibrationPlan(RunPlan):
 
     @property
     def made(self) -> list[StreamKCalibration]:
-        by_subject = {one.subject: one for one in merged(self._known, self._fitted)}
-        return [by_subject[one.subject] for one in self._fitted]
+        by_subject = {calibration.subject: calibration for calibration in merged(self._known, self._fitted)}
+        return [by_subject[fitted.subject] for fitted in self._fitted]
 
     @property
     def unfinished(self) -> str:
@@ -123,26 +125,28 @@ class CalibrationPlan(RunPlan):
         measure.purpose = str(subject)
         runs = self._runs(run, kernel, measure)
         try:
-            made = StreamKCalibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
+            fitted = StreamKCalibration.of(subject, origin_of(kernel, measure), runs, np.random.default_rng(SEED))
         except ValueError as error:
             self._failures.append(f"{subject}: {error}; `tunesmith show` on the folder of runs says why")
             return
-        self._fitted.append(made)
-        run.say(f"{subject}: {len(runs)} runs, {100 * made.scatter:.1f} % around the fit")
+        self._fitted.append(fitted)
+        run.say(f"{subject}: {len(runs)} runs, {100 * fitted.scatter:.1f} % around the fit")
 
     def _runs(self, run: Run, kernel: StreamKernel, measure: RecordedMeasure) -> list[TimedRun]:
-        """Every run once, problem by problem, so that a problem's inputs and reference are made once."""
-        planned = calibration_runs(kernel.subject.room, kernel.tile, kernel.parts)
-        cells: list[Cell] = [(kernel.configured(StreamKDecision(*one)), kernel.problem_of(one[0])) for one in planned]
+        """Time every run once, problem by problem, so that a problem's inputs and reference are made once."""
+        launches = calibration_runs(kernel.subject.room, kernel.tile, kernel.parts)
+        cells: list[Cell] = [
+            (kernel.configured(StreamKDecision(work, choice)), kernel.problem_of(work)) for work, choice in launches
+        ]
         with run.batch(measure.purpose, len(cells)):
             for problem in dict.fromkeys(problem for _, problem in cells):
-                configs = [config for config, its in cells if its == problem]
-                run.anchor.ran(measure, measure.screen([configs], [problem], racing=False).cells)
+                configs = [config for config, of_cell in cells if of_cell == problem]
+                run.anchor.visit_if_due(measure, measure.screen([configs], [problem], racing=False).cells)
         known = measure.lookup(cells, racing=False)
         for cell in cells:
             if cell not in known:
                 run.say(f"{cell[1]} does not fit on {self.target.name}")
         estimates = (
-            (launch, known[cell].estimate) for launch, cell in zip(planned, cells, strict=True) if cell in known
+            (launch, known[cell].estimate) for launch, cell in zip(launches, cells, strict=True) if cell in known
         )
         return [TimedRun(*launch, estimate.seconds) for launch, estimate in estimates if estimate]

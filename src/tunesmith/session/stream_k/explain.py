@@ -1,4 +1,4 @@
-"""Why stream-K is launched as it is: what the models say of one product, what was considered, and what it takes."""
+"""Why one product is launched as it is: the models' choices, the choices that were considered, and their times."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .calibrate import POLICY
-from .kernels import StreamKernel, TileFilter, asked, languages, type_named
+from .kernels import StreamKernel, TileFilter, kernels_named, languages, type_named
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainTask:
-    """Sizes M, N, batch, K; a tile; and where the answer is for: a device, the one of a calibration file, or just so
-    many compute units with so many work-groups each. `type` is a data type or a problem type's name."""
+    """A product with sizes M, N, batch, K; a tile; and the device that the answer is for.
+
+    The device is one that is here, the one of a calibration file, or just a number of compute units with `occupancy`
+    work-groups each. `type` is a data type or a problem type's name.
+    """
 
     sizes: tuple[int, int, int, int]
     tile: TileFilter
@@ -51,7 +54,8 @@ class ExplainTask:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedLaunch:
-    """One way to launch it: why it is listed, what is expected of it, and what it took, or why it has no time."""
+    """One launch of the product: why it is listed, the decision with its expected time, and the measured time, or why
+    it has none."""
 
     why: str
     decision: StreamKDecision
@@ -61,7 +65,7 @@ class ExplainedLaunch:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The first line is what is launched. `said` are sentences about what it rests on."""
+    """The first of the `lines` is the launch that is chosen. `said` are sentences on what the choice rests on."""
 
     tile: MacroTile
     work: Work
@@ -74,26 +78,28 @@ class Explanation:
 def explain_stream_k(
     task: ExplainTask, environment: Mapping[str, str], observe: events.Observer = events.nobody
 ) -> Explanation:
-    """What is launched for a product, and what else was considered; with `measure`, all of it timed side by side.
+    """The launch that is chosen for a product, and the other launches considered; with `measure`, all are timed
+    interleaved.
 
-    `environment` may override. Raises UserError for a task that means nothing or leaves open which calibration is
-    meant, and for variables with values that mean nothing.
+    Variables in `environment` may override the choice. Raises UserError for a task that makes no sense or that fits
+    several calibrations, and for variables with values that make no sense.
     """
     override = StreamKOverride.of(environment)
-    said: list[str] = []
-    tile, model, kernel = _meant(task, said)
+    notes: list[str] = []
+    tile, model, kernel = _subject(task, notes)
     work = tile.work(*task.sizes)
     lines = tuple(_lines(work, model, override))
     if kernel and task.measure:
         lines = _measured(lines, kernel, task.sizes, observe)
     if isinstance(model, Calibrated):
         adjusted = model.calibration.adjusted
-        said += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
-    return Explanation(tile, work, model.room, model.name, lines, tuple(said))
+        notes += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
+    return Explanation(tile, work, model.room, model.name, lines, tuple(notes))
 
 
 def _lines(work: Work, model: Model, override: StreamKOverride) -> Iterator[ExplainedLaunch]:
-    """What is chosen; then what the model would have chosen, what it considered, and what the other models say."""
+    """The launch that is chosen; then the model's own choice if it was overridden, the choices that the model
+    considered, and the other models' choices."""
     predicted = model.decide(work)
     if override.used:
         yield ExplainedLaunch("overridden", model.decide(work, override))
@@ -109,19 +115,19 @@ def _lines(work: Work, model: Model, override: StreamKOverride) -> Iterator[Expl
 def _measured(
     lines: Sequence[ExplainedLaunch], kernel: StreamKernel, sizes: tuple[int, int, int, int], observe: events.Observer
 ) -> tuple[ExplainedLaunch, ...]:
-    """Every line timed, in alternating blocks; lines that mean the same launch are one."""
+    """The lines with their times, taken in alternating blocks; lines with the same launch are timed once."""
     problem, oracle = kernel.problem(*sizes), ConfigurationOracle(kernel.type, kernel.target)
     cells: list[Cell] = [(kernel.configured(line.decision), problem) for line in lines]
-    refused = {cell: (*oracle.rejections(cell[0]), *oracle.rejections_for(*cell)) for cell in cells}
-    configs = dict.fromkeys(config for config, _ in cells if not refused[config, problem])
+    rejections = {cell: (*oracle.rejections(cell[0]), *oracle.rejections_for(*cell)) for cell in cells}
+    configs = dict.fromkeys(config for config, _ in cells if not rejections[config, problem])
     plan = SideBySide(kernel.target, list(configs), problem, f"{kernel.tile} on {problem}")
     with tempfile.TemporaryDirectory() as scratch:
         times = carry_out(plan, Path(scratch), observe=observe).plan.times
     return tuple(
-        replace(one, measured=times[cell])
+        replace(line, measured=times[cell])
         if cell in times
-        else replace(one, failed=str(refused[cell][0]) if refused[cell] else "did not run")
-        for one, cell in zip(lines, cells, strict=True)
+        else replace(line, failed=str(rejections[cell][0]) if rejections[cell] else "did not run")
+        for line, cell in zip(lines, cells, strict=True)
     )
 
 
@@ -140,35 +146,35 @@ class SideBySide(RunPlan):
         self.times = measure.confirm(self._configs, [self._problem]).cells
 
 
-def _meant(task: ExplainTask, said: list[str]) -> tuple[MacroTile, Model, StreamKernel | None]:
-    """What the question is about. Without a device there is no kernel to measure."""
+def _subject(task: ExplainTask, notes: list[str]) -> tuple[MacroTile, Model, StreamKernel | None]:
+    """The tile, the model to ask, and the kernel to measure; without a device there is no kernel."""
     known = read(task.calibration) if task.calibration else ()
-    nowhere = task.calibration is None and task.compute_units is None
-    if task.measure or task.device is not None or nowhere:
+    is_default_device = task.calibration is None and task.compute_units is None
+    if task.measure or task.device is not None or is_default_device:
         target = choose(task.device, languages=languages())
         room = Room(task.compute_units or target.compute_units, task.occupancy)
-        kernel = asked(task.type, task.tile, target, room=room)[0]
-        model = Calibrations(known, said.append).model(kernel.subject, target.driver, kernel.parts)
+        kernel = kernels_named(task.type, task.tile, target, room=room)[0]
+        model = Calibrations(known, notes.append).model(kernel.subject, target.driver, kernel.parts)
         return kernel.tile, model, kernel
     if task.calibration:
-        one = _only(known, task, task.calibration)
-        return one.subject.tile, Calibrated(one), None
-    said.append("no calibration is given: stream-K goes by rules of thumb")
+        calibration = _matching_calibration(known, task, task.calibration)
+        return calibration.subject.tile, Calibrated(calibration), None
+    notes.append("no calibration is given: stream-K goes by rules of thumb")
     if task.tile.depth is None:
         raise UserError("--tile", f"{task.tile} has no depth", "write rows, columns and depth, such as 128x128x64")
     tile = MacroTile(task.tile.m, task.tile.n, task.tile.depth)
     return tile, Portable(Room(task.compute_units or 1, task.occupancy)), None
 
 
-def _only(known: Sequence[StreamKCalibration], task: ExplainTask, path: Path) -> StreamKCalibration:
-    """The calibration of a file that is meant. Raises UserError where none is, or several are."""
+def _matching_calibration(known: Sequence[StreamKCalibration], task: ExplainTask, path: Path) -> StreamKCalibration:
+    """The calibration of a file that fits the task. Raises UserError if none fits, or several do."""
     letter = data_type_of(type_named(task.type))
-    found = [one for one in known if task.tile.takes(one.subject.tile) and one.subject.data_type == letter]
+    matching = [c for c in known if task.tile.takes(c.subject.tile) and c.subject.data_type == letter]
     if task.compute_units is not None:
-        found = [one for one in found if one.subject.room.multiprocessors == task.compute_units]
-    if len(found) == 1:
-        return found[0]
-    listed = "; ".join(f"{one.subject} ({one.subject.room.multiprocessors} units)" for one in found or known)
-    count = "several calibrations" if found else "no calibration"
+        matching = [c for c in matching if c.subject.room.multiprocessors == task.compute_units]
+    if len(matching) == 1:
+        return matching[0]
+    listed = "; ".join(f"{c.subject} ({c.subject.room.multiprocessors} units)" for c in matching or known)
+    count = "several calibrations" if matching else "no calibration"
     what = f"it has {count} for {letter} and a tile of {task.tile}"
     raise UserError(str(path), what, f"tell by --tile, --type, --device or --compute-units which of: {listed}")

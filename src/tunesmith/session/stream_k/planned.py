@@ -1,4 +1,4 @@
-"""What a sweep will measure of each product of its list: which kernel computes it, and how it may be launched."""
+"""The launches of each product that a sweep will measure, and the kernel that computes the product."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem
 from tunesmith.session.frame.oracle import ConfigurationOracle
 
-from .choices import SPLITS, as_launched, closer, sweep_of
+from .choices import SPLITS, as_launched, neighbours_of_best, sweep_of
 from .kernels import StreamKernel, in_layout
 from .swept import DATA_PARALLEL
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A product, what every way to decide says of it, and the configuration of each choice that is legal. `searched`
-    are those of them that are there whatever was said."""
+class PlannedProduct:
+    """A product with the launches to measure.
+
+    `chosen` has the choice of every method (each model, and data-parallel); `configs` has the configuration of each
+    legal choice. `searched` are the legal choices that do not depend on what the methods chose.
+    """
 
     listed: ListedGemm
     problem: Problem
     work: Work
-    said: Mapping[str, StreamKChoice]
+    chosen: Mapping[str, StreamKChoice]
     configs: Mapping[StreamKChoice, Configuration]
     searched: frozenset[StreamKChoice]
 
 
 class Planner:
-    """Plans products for a kernel in any layout. The first of `models` is what a library would ask."""
+    """Plans products for a kernel in any layout. The first of `models` is the one that the library would ask."""
 
     def __init__(self, kernel: StreamKernel, model: Model, grids: int) -> None:
         self.kernel, self.grids = kernel, grids
@@ -39,8 +42,8 @@ class Planner:
         self._in_type = cache(kernel.laid_out)
         self._oracle = cache(lambda kind: ConfigurationOracle(kind, kernel.target))
 
-    def plan(self, listed: ListedGemm) -> Planned | None:
-        """None where no kernel with this tile computes the layout, or nothing is legal for the product."""
+    def plan(self, listed: ListedGemm) -> PlannedProduct | None:
+        """The launches of a product; None if no kernel with this tile computes its layout, or no choice is legal."""
         kind = in_layout(self.kernel.type, listed.trans_b, listed.trans_a, listed.batch > 1)
         kernel = self._in_type(kind)
         if kernel is None:
@@ -48,21 +51,24 @@ class Planner:
         problem = Problem(kind, listed.sizes(kind))
         gemm = Gemm.of(problem)
         work = kernel.tile.work(gemm.m, gemm.n, gemm.batch, gemm.k)
-        said = {model.name: self.launched(model, work) for model in self.models}
-        said[DATA_PARALLEL] = StreamKChoice.whole_tiles(work, kernel.room)
-        asked, searched = sweep_of(
-            work, kernel.room, said.values(), grids=self.grids, parts=self._parts, capped=kernel.capped
+        chosen = {model.name: self.launched(model, work) for model in self.models}
+        chosen[DATA_PARALLEL] = StreamKChoice.whole_tiles(work, kernel.room)
+        predicted, searched = sweep_of(
+            work, kernel.room, chosen.values(), grids=self.grids, parts=self._parts, capped=kernel.capped
         )
-        legal = self._legal(kernel, problem, work, dict.fromkeys([*asked, *searched]))
-        found = frozenset(searched) & legal.keys()
-        return Planned(listed, problem, work, said, legal, found) if legal else None
+        configs = self._legal(kernel, problem, work, dict.fromkeys([*predicted, *searched]))
+        legal_searched = frozenset(searched) & configs.keys()
+        return PlannedProduct(listed, problem, work, chosen, configs, legal_searched) if configs else None
 
-    def closer(self, one: Planned, best: StreamKChoice) -> dict[StreamKChoice, Configuration]:
-        """What is next to the best of a product's searched choices, and was not tried."""
-        kernel = self._in_type(one.problem.type)
+    def untried_neighbours(self, product: PlannedProduct, best: StreamKChoice) -> dict[StreamKChoice, Configuration]:
+        """The legal choices next to the best searched choice of a product that were not tried."""
+        kernel = self._in_type(product.problem.type)
         assert kernel is not None, "it was planned"
-        near = closer(one.work, best, kernel.room, grids=self.grids, parts=self._parts, capped=kernel.capped)
-        return self._legal(kernel, one.problem, one.work, [choice for choice in near if choice not in one.configs])
+        neighbours = neighbours_of_best(
+            product.work, best, kernel.room, grids=self.grids, parts=self._parts, capped=kernel.capped
+        )
+        untried = [choice for choice in neighbours if choice not in product.configs]
+        return self._legal(kernel, product.problem, product.work, untried)
 
     @property
     def _parts(self) -> tuple[int, ...]:
@@ -80,5 +86,5 @@ class Planner:
         }
 
     def launched(self, model: Model, work: Work) -> StreamKChoice:
-        """What a model chooses."""
+        """The choice of a model, as it is launched."""
         return as_launched(work, model.choose(work), self.kernel.room, self.kernel.capped)

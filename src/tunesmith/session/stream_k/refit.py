@@ -1,4 +1,4 @@
-"""A calibration that has learnt from a sweep."""
+"""Fitting a calibration again, to its own runs and the finalists of a sweep."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from .swept import Swept
 
 @dataclass(frozen=True)
 class Refit:
-    """The calibration that was (None: there was none) and the one that takes its place in `path`, whose `text` has all
-    calibrations; `changed` of the sweep's products are launched otherwise now."""
+    """The calibration before (None if there was none) and after the fit.
+
+    `text` is the new content of the file `path`, with all its calibrations. `changed` is the number of the sweep's
+    products that the calibrated model now launches differently.
+    """
 
     before: StreamKCalibration | None
     after: StreamKCalibration
@@ -37,30 +40,30 @@ def refit(
 ) -> Refit:
     """Fit the costs of the planner's kernel to its own runs and the finalists of a sweep.
 
-    The others that are `known` stay as they are, and so do a person's adjustments of its costs. Raises ValueError for
-    runs that say too little.
+    Other `known` calibrations stay as they are, and so do a person's adjustments of this one. Raises ValueError if the
+    runs do not determine the costs.
     """
     subject = planner.kernel.subject
-    before = next((one for one in known if one.subject == subject), None)
-    runs = _learnt(before.runs if before else (), swept)
-    made = StreamKCalibration.of(subject, origin, runs, np.random.default_rng(SEED))
-    every = merged(known, [made])
-    after = next(one for one in every if one.subject == subject)
-    asked, now = planner.models[0].name, Calibrated(after, planner.kernel.parts)
-    changed = sum(one.said[asked] != planner.launched(now, one.work) for one in swept)
-    return Refit(before, after, path, dump(every), changed)
+    before = next((calibration for calibration in known if calibration.subject == subject), None)
+    runs = _with_finalists(before.runs if before else (), swept)
+    fitted = StreamKCalibration.of(subject, origin, runs, np.random.default_rng(SEED))
+    calibrations = merged(known, [fitted])
+    after = next(calibration for calibration in calibrations if calibration.subject == subject)
+    library_model, refitted = planner.models[0].name, Calibrated(after, planner.kernel.parts)
+    changed = sum(product.said[library_model] != planner.launched(refitted, product.work) for product in swept)
+    return Refit(before, after, path, dump(calibrations), changed)
 
 
-def _learnt(known: Iterable[StreamKRun], swept: Iterable[Swept]) -> list[StreamKRun]:
-    """A run for each launch; what is newer takes the place of what is known of it.
+def _with_finalists(known: Iterable[StreamKRun], swept: Iterable[Swept]) -> list[StreamKRun]:
+    """The known runs and the finalists of a sweep, one run for each launch; a finalist replaces a known run.
 
-    Of a sweep, only finalists count: all choices would drown the others, which are there to tell costs apart, in
-    launches that nobody takes.
+    Only finalists count. All choices of a sweep would outweigh the known runs, which tell the costs apart, with
+    launches that are never chosen.
     """
     runs = {(run.work, run.choice): run for run in known}
-    for one in swept:
-        # To a file, and to the model, the tiles of a batch are like any others.
-        work = replace(one.work, batch=1)
-        for choice, estimate in one.finals.items():
+    for product in swept:
+        # In the file and in the model, the tiles of a batch are like any other tiles.
+        work = replace(product.work, batch=1)
+        for choice, estimate in product.finals.items():
             runs[work, choice] = StreamKRun(work, choice, estimate.seconds)
     return list(runs.values())

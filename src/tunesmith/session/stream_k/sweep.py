@@ -1,4 +1,4 @@
-"""Sweeping stream-K: every product of a list on many grids, with many tiles split or few: what do predictions lose?"""
+"""Sweeping stream-K: how much time do predictions lose against the best of many launches of each product of a list?"""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
 from .calibrate import POLICY as CALIBRATING
 from .choices import GRIDS, SPLITS
-from .kernels import StreamKernel, TileFilter, asked, languages, origin_of, room_of
-from .planned import Planned, Planner
+from .kernels import StreamKernel, TileFilter, kernels_named, languages, origin_of, room_of
+from .planned import PlannedProduct, Planner
 from .refit import Refit, refit
 from .swept import BEST_SPLIT, Swept, as_csv, product_of, product_text, products_in
 
 TABLE, PLOT, CALIBRATION = "sweep.csv", "sweep.svg", "calibration.yaml"
-"""What lies in a sweep's folder, beside its store."""
+"""The files in a sweep's folder, beside its store."""
 
 FINALISTS = 9
-"""Of a product: what was chosen by any way, and the fastest of the others."""
+"""The most finalists of a product: the choices of all methods, then the fastest others."""
 
 POLICY = replace(CALIBRATING, sampling_seconds=0.05, warm_up_seconds=0.02, confirm_blocks=9)
-"""Less time for a launch than calibrating takes, which has few runs, each measured by itself. A sweep compares launches
-of a product with each other, dozens of them, and scores the finalists in alternating blocks: what disturbs the device
-disturbs all of them alike."""
+"""Less time for a launch than in a calibration, which has few runs, each measured by itself. A sweep compares dozens of
+launches of a product with each other, and scores the finalists in alternating blocks: a disturbance of the device
+affects all of them alike."""
 
 RACED_TOGETHER = 8
-"""Products whose races the bench is given at a time: while one is measured, the host makes inputs and reference of the
-next. What is made for so few mostly stays in memory until their finalists are measured."""
+"""The number of products whose races the bench gets at a time: while one product is measured, the host makes inputs and
+reference of the next. For so few products, these mostly stay in memory until the finalists are measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepTask:
-    """A list of products, of `families` alone where any are named; the kernel as `calibrate stream-k` takes it; and how
-    many `grids` are tried. `calibration` is asked and, with `refit`, fitted anew; without one, that in the folder."""
+    """A list of products (only of the named `families`, if any), the kernel as in `calibrate stream-k`, and the number
+    of `grids` to try.
+
+    `calibration` is the file that predictions come from, by default the one in the sweep's folder. With `refit`, it is
+    fitted again.
+    """
 
     products: Path
     what: str = "s"
@@ -71,20 +75,22 @@ def sweep_stream_k(
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[SweepPlan]:
-    """Measure, compare, and write a table into `folder`; the same call goes on with a stopped run.
+    """Measure, compare, and write a table into `folder`; the same call resumes a stopped run.
 
-    `reuse` says what of an earlier run counts. `draw` makes the picture (SVG) that is written beside the table. Raises
-    UserError for a task that means nothing and files that are none, KeyboardInterrupt after everything was put away.
+    `reuse` says which earlier measurements are used again. `draw` makes the picture (SVG) that is written beside the
+    table. Raises UserError for a task that makes no sense and for files that cannot be read, KeyboardInterrupt after
+    everything is written.
     """
     plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Said(sentence)))
     return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
 class SweepPlan(RunPlan):
-    """Takes a few products at a time: all their choices, raced; then what is next to the fastest of those that were
-    searched whatever was predicted; then the finalists of each side by side.
+    """Measures a few products at a time: all their choices race; then the choices next to the fastest searched one
+    race; then the finalists of each product are measured interleaved.
 
-    `swept` has the products that are done, of `products`. `judged` is the way to decide that a library has.
+    `swept` has the products that are done; `products` is the number of products of the list. `judged` is the name of
+    the model that the library would ask.
     """
 
     policy = POLICY
@@ -103,7 +109,7 @@ class SweepPlan(RunPlan):
         self._known = read(self._path) if task.calibration or self._path.exists() else ()
         self.target = target = choose(device, languages=languages())
         room = room_of(target, task.compute_units, task.occupancy)
-        kernel = _only(asked(task.what, task.tile, target, task.kernel, room), task.what)
+        kernel = _only(kernels_named(task.what, task.tile, target, task.kernel, room), task.what)
         self.subject, self.room = kernel.subject, room
         model = Calibrations(self._known, say).model(self.subject, target.driver, kernel.parts)
         self.judged, self.products = model.name, len(self._listed)
@@ -123,11 +129,11 @@ class SweepPlan(RunPlan):
         with run.batch(f"{len(self._planned)} products", sum(map(_count, self._planned))):
             for together in _raced_together(self._planned):
                 raced = dict(self._raced(run, together))
-                refined = [self._refined(one, raced) for one in together]
-                # Each race is of what is new: what is known of the others is in the first.
-                raced |= self._raced(run, [replace(one, configs=new) for one, new in refined if new])
-                for planned in (replace(one, configs={**one.configs, **new}) for one, new in refined):
-                    swept = self._confirmed(run, planned, raced)
+                refined = [(product, self._neighbours(product, raced)) for product in together]
+                # The second race has new choices only: the times of the others are in the first.
+                raced |= self._raced(run, [replace(product, configs=new) for product, new in refined if new])
+                for product in (replace(product, configs={**product.configs, **new}) for product, new in refined):
+                    swept = self._confirmed(run, product, raced)
                     self.swept += [swept] if swept.finals else []
                     self._done += 1
                     run.decided()
@@ -159,80 +165,82 @@ class SweepPlan(RunPlan):
         except ValueError as error:
             self._failures.append(f"{self.subject}: {error}; sweep more products")
 
-    def _raced(self, run: Run, together: Sequence[Planned]) -> Mapping[Cell, Estimate]:
-        """Products of one type, each a race of its own: no launch is stopped for another product's sake."""
+    def _raced(self, run: Run, together: Sequence[PlannedProduct]) -> Mapping[Cell, Estimate]:
+        """The times of a race for each of some products of one type: launches of different products do not compete."""
         if not together:
             return {}
         measure = run.measure(together[0].problem.type)
-        races = [[(config, one.problem) for config in one.configs.values()] for one in together]
+        races = [[(config, product.problem) for config in product.configs.values()] for product in together]
         return measure.screen_cells(races, racing=True).cells
 
-    def _refined(
-        self, one: Planned, raced: Mapping[Cell, Estimate]
-    ) -> tuple[Planned, dict[StreamKChoice, Configuration]]:
-        """A product whose race is over, and what is next to the fastest that was searched."""
+    def _neighbours(
+        self, product: PlannedProduct, raced: Mapping[Cell, Estimate]
+    ) -> dict[StreamKChoice, Configuration]:
+        """The untried choices next to the fastest searched choice of a product."""
         times = {
-            choice: raced[config, one.problem].seconds
-            for choice, config in one.configs.items()
-            if choice in one.searched and (config, one.problem) in raced
+            choice: raced[config, product.problem].seconds
+            for choice, config in product.configs.items()
+            if choice in product.searched and (config, product.problem) in raced
         }
-        return one, self._planner.closer(one, min(times, key=times.__getitem__)) if times else {}
+        return self._planner.untried_neighbours(product, min(times, key=times.__getitem__)) if times else {}
 
-    def _confirmed(self, run: Run, one: Planned, raced: Mapping[Cell, Estimate]) -> Swept:
-        """A product whose race is over: its finalists side by side."""
-        measure, problem = run.measure(one.problem.type), one.problem
+    def _confirmed(self, run: Run, product: PlannedProduct, raced: Mapping[Cell, Estimate]) -> Swept:
+        """The product's result, with its finalists measured interleaved."""
+        measure, problem = run.measure(product.problem.type), product.problem
         screened = {
-            choice: raced[config, problem] for choice, config in one.configs.items() if (config, problem) in raced
+            choice: raced[config, problem] for choice, config in product.configs.items() if (config, problem) in raced
         }
-        said = {**one.said, **_best_split(screened)}
-        finalists = {choice: one.configs[choice] for choice in _finalists(said.values(), screened)}
+        chosen = {**product.chosen, **_best_split(screened)}
+        finalists = {choice: product.configs[choice] for choice in _finalists(chosen.values(), screened)}
         times = measure.confirm(list(finalists.values()), [problem]).cells
         finals = {choice: times[config, problem] for choice, config in finalists.items() if (config, problem) in times}
-        run.anchor.ran(measure, ((finalists[choice], problem) for choice in finals))
-        return Swept(one.listed, problem, one.work, said, screened, finals)
+        run.anchor.visit_if_due(measure, ((finalists[choice], problem) for choice in finals))
+        return Swept(product.listed, problem, product.work, chosen, screened, finals)
 
 
-def _raced_together(planned: Iterable[Planned]) -> Iterator[list[Planned]]:
-    """A few at a time, in their order, all of one type. What is listed twice comes again later, and is found."""
-    together: list[Planned] = []
-    for one in planned:
-        same_type = all(one.problem.type == other.problem.type for other in together)
-        if not same_type or len(together) == RACED_TOGETHER or any(one.problem == other.problem for other in together):
+def _raced_together(products: Iterable[PlannedProduct]) -> Iterator[list[PlannedProduct]]:
+    """Groups of a few products of one type, in their order. A product that is listed twice is in a later group again,
+    where its times are found in the store."""
+    together: list[PlannedProduct] = []
+    for product in products:
+        same_type = all(product.problem.type == other.problem.type for other in together)
+        is_repeated = any(product.problem == other.problem for other in together)
+        if not same_type or len(together) == RACED_TOGETHER or is_repeated:
             yield together
             together = []
-        together.append(one)
+        together.append(product)
     if together:
         yield together
 
 
-def _count(one: Planned) -> int:
-    """How many measurements a product takes, if all of it runs."""
-    return len(one.configs) + min(FINALISTS, len(one.configs))
+def _count(product: PlannedProduct) -> int:
+    """The number of measurements that a product takes if all its choices run."""
+    return len(product.configs) + min(FINALISTS, len(product.configs))
 
 
 def _best_split(screened: dict[StreamKChoice, Estimate]) -> dict[str, StreamKChoice]:
-    among = [choice for choice in screened if choice.splits in SPLITS]
-    return {BEST_SPLIT: min(among, key=lambda choice: screened[choice].seconds)} if among else {}
+    splits = [choice for choice in screened if choice.splits in SPLITS]
+    return {BEST_SPLIT: min(splits, key=lambda choice: screened[choice].seconds)} if splits else {}
 
 
-def _finalists(said: Iterable[StreamKChoice], screened: dict[StreamKChoice, Estimate]) -> list[StreamKChoice]:
+def _finalists(chosen: Iterable[StreamKChoice], screened: dict[StreamKChoice, Estimate]) -> list[StreamKChoice]:
     fastest = sorted(screened, key=lambda choice: screened[choice].seconds)
-    return [choice for choice in dict.fromkeys([*said, *fastest]) if choice in screened][:FINALISTS]
+    return [choice for choice in dict.fromkeys([*chosen, *fastest]) if choice in screened][:FINALISTS]
 
 
 def _listed(task: SweepTask) -> list[ListedGemm]:
-    every = read_gemm_list(task.products)
-    known = sorted({one.family for one in every})
+    rows = read_gemm_list(task.products)
+    known = sorted({row.family for row in rows})
     for family in task.families:
         if family not in known:
             what = f"no product of {task.products} is of the family {family!r}"
             raise UserError("--family", what, f"name one of {', '.join(known)}" if any(known) else "leave it out")
-    return list(dict.fromkeys(one for one in every if not task.families or one.family in task.families))
+    return list(dict.fromkeys(row for row in rows if not task.families or row.family in task.families))
 
 
 def _only(kernels: Sequence[StreamKernel], what: str) -> StreamKernel:
-    """The one kernel and tile that is meant; the first of its types. Raises UserError where there are several."""
-    tiles = dict.fromkeys(f"{one.kernel.name} {one.tile}" for one in kernels)
+    """The first of the kernels, which have one family and tile. Raises UserError if there are several."""
+    tiles = dict.fromkeys(f"{kernel.kernel.name} {kernel.tile}" for kernel in kernels)
     if len(tiles) > 1:
         raise UserError(what, f"means several kernels: {', '.join(tiles)}", "name one by --tile and --kernel")
     return kernels[0]

@@ -1,4 +1,4 @@
-"""What a sweep found out of each product, and how close every way to decide came to the best."""
+"""The result of a sweep for each product, and how close the choice of every method comes to the best (`Swept.best`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Problem
 
 DATA_PARALLEL, BEST_SPLIT = "data-parallel", "best split-K"
-"""Ways to decide that look at no model; the second looks at the times."""
+"""Methods without a model: all whole tiles, and the split-K that the race shows to be the fastest."""
 
 
 @dataclass(frozen=True)
 class Swept:
-    """One product. `said` has the choice of every way to decide; `screened` the times of all choices that ran, the slow
-    ones measured loosely; `finals` those of the finalists, measured side by side."""
+    """One product. `said` has the choice of every method. `screened` has the times of all choices that ran, of slow
+    choices less exactly; `finals` has the times of the finalists, measured interleaved."""
 
     listed: ListedGemm
     problem: Problem
@@ -34,15 +34,15 @@ class Swept:
         """The fastest of the finalists."""
         return min(self.finals, key=lambda choice: self.finals[choice].seconds)
 
-    def efficiency(self, way: str) -> float | None:
-        """The best time over that of what this way chose; None where that did not run."""
-        chosen = self.finals.get(self.said[way]) if way in self.said else None
+    def efficiency(self, method: str) -> float | None:
+        """The best time over the time of the method's choice; None if that choice did not run."""
+        chosen = self.finals.get(self.said[method]) if method in self.said else None
         return self.finals[self.best].seconds / chosen.seconds if chosen else None
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a way to decide did on `products` products: its efficiency's geometric mean, and the worst with its place."""
+    """The efficiency of a method (`way`) on `products` products: the geometric mean, and the worst with its product."""
 
     way: str
     products: int
@@ -52,21 +52,23 @@ class Score:
 
 
 def scores(swept: Sequence[Swept]) -> list[Score]:
-    """A score for each way that decided anything, in the order in which they are first met."""
-    made = []
-    for way in dict.fromkeys(name for one in swept for name in one.said):
-        found = [(value, one) for one in swept if (value := one.efficiency(way)) is not None]
+    """A score for each method with a choice that ran, in the order in which the products name the methods."""
+    result = []
+    for method in dict.fromkeys(name for product in swept for name in product.said):
+        found = [(value, product) for product in swept if (value := product.efficiency(method)) is not None]
         if found:
-            worst, where = min(found, key=itemgetter(0))
+            worst, worst_at = min(found, key=itemgetter(0))
             mean = math.exp(math.fsum(math.log(value) for value, _ in found) / len(found))
-            made.append(Score(way, len(found), mean, worst, where))
-    return made
+            result.append(Score(method, len(found), mean, worst, worst_at))
+    return result
 
 
-def misses(swept: Iterable[Swept], way: str, count: int) -> list[Swept]:
-    """Where a way lost most of the time that the best took, the worst first; nothing where it was the best."""
-    lost = [(value, one) for one in swept if (value := one.efficiency(way)) is not None and value < 1]
-    return [one for _, one in sorted(lost, key=itemgetter(0))[:count]]
+def misses(swept: Iterable[Swept], method: str, count: int) -> list[Swept]:
+    """The `count` products on which a method lost most against the best, the worst first, without those on which it was
+    the best."""
+    efficiencies = ((product.efficiency(method), product) for product in swept)
+    lost = [(value, product) for value, product in efficiencies if value is not None and value < 1]
+    return [product for _, product in sorted(lost, key=itemgetter(0))[:count]]
 
 
 COLUMNS = (
@@ -77,23 +79,23 @@ COLUMNS = (
 
 
 def as_csv(swept: Iterable[Swept], groups: int) -> str:
-    """A line for each choice of each product. `seconds` and what follows it are only known of finalists."""
+    """A line for each choice of each product. Only finalists have `seconds` and the columns up to `efficiency`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(row for one in swept for row in _rows(one, groups))
+    writer.writerows(row for product in swept for row in _rows(product, groups))
     return text.getvalue()
 
 
 def product_of(listed: ListedGemm, problem: Problem) -> tuple[str, ...]:
-    """What the first columns say of a product."""
+    """The first columns of a product's lines."""
     letters = ["T" if transposed else "N" for transposed in (listed.trans_a, listed.trans_b)]
     sizes = map(str, (listed.m, listed.n, listed.k, listed.batch))
     return listed.family, *sizes, *letters, problem.type.name
 
 
 def products_in(text: str) -> set[str]:
-    """The products in a table of `as_csv`, a text each."""
+    """The products in a table of `as_csv`, each as a text."""
     header, *rows = csv.reader(io.StringIO(text), strict=True)
     if tuple(header) != COLUMNS:
         raise ValueError("other columns")
@@ -104,14 +106,13 @@ def product_text(product: Iterable[str]) -> str:
     return " ".join(filter(None, product))
 
 
-def _rows(one: Swept, groups: int) -> Iterator[tuple[object, ...]]:
-    work, product = one.work, product_of(one.listed, one.problem)
-    for choice, screened in one.screened.items():
-        made = StreamKDecision(work, choice)
-        final = one.finals.get(choice)
-        times = (
-            (final.seconds, final.low, final.high, one.finals[one.best].seconds / final.seconds) if final else [""] * 4
-        )
-        ways = "; ".join(way for way, said in one.said.items() if said == choice)
-        launch = (made.mode.value, choice.grid, choice.streamed, made.full_tiles, choice.splits)
-        yield (*product, work.tiles, work.iterations, work.tiles % groups, *launch, screened.seconds, *times, ways)
+def _rows(swept: Swept, groups: int) -> Iterator[tuple[object, ...]]:
+    work, product = swept.work, product_of(swept.listed, swept.problem)
+    for choice, screened in swept.screened.items():
+        decision = StreamKDecision(work, choice)
+        final = swept.finals.get(choice)
+        best = swept.finals[swept.best].seconds if final else 0.0
+        times = (final.seconds, final.low, final.high, best / final.seconds) if final else [""] * 4
+        methods = "; ".join(method for method, chosen in swept.said.items() if chosen == choice)
+        launch = (decision.mode.value, choice.grid, choice.streamed, decision.full_tiles, choice.splits)
+        yield (*product, work.tiles, work.iterations, work.tiles % groups, *launch, screened.seconds, *times, methods)

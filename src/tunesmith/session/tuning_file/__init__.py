@@ -1,4 +1,4 @@
-"""A tuning file: its plan, forecast and summary, and the comparison of what it tuned with a peer."""
+"""The commands on a tuning file: tuning it, forecasting and summarising the run, comparing its logic with a peer."""
 
 from .forecast import Forecast, GroupForecast, plan
 from .peer import Compared, Comparison, against_numpy, compare_with_numpy

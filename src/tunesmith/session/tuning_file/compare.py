@@ -1,4 +1,4 @@
-"""The library against a peer on the same arrays: blocks of calls that take turns, host time on both sides."""
+"""The library compared with a peer on the same arrays: alternating blocks of calls, host time on both sides."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ Call = Callable[[], object]
 BLOCKS = 12
 BLOCK_SECONDS = 0.15
 PAUSE_SECONDS = 0.08
-"""OpenBLAS's threads spin for some 30 ms after their last call before they sleep; the other side must not meet them."""
+"""OpenBLAS's threads spin for some 30 ms after their last call; the pause keeps them from slowing the other side."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerRatio:
-    """A peer's time over ours for one problem: above 1 we are faster. 95 % interval over paired blocks."""
+    """The peer's time over ours for one problem: above 1, ours is faster. `low` to `high` is the 95 % interval over
+    paired blocks."""
 
     ours: Estimate
     peer: Estimate
@@ -34,10 +35,10 @@ class PeerRatio:
 
 
 def compare(ours: Sequence[Call], peer: Sequence[Call], blocks: int = BLOCKS) -> PeerRatio:
-    """Time two ways to do the same; each is given as calls over different operands, taken in turn.
+    """Time two sides that compute the same. Each side has calls over different operands, which are used in turn.
 
-    Blocks alternate with a pause between; the first call of a block is dropped, since it wakes threads and refills
-    caches that the other side took; a block's value is the median of the rest. Which side begins alternates too.
+    Blocks of the sides alternate, with a pause between; which side begins alternates too. A block's value is the median
+    of its calls without the first, which wakes threads and refills caches.
     """
     turns = [cycle(ours), cycle(peer)]
     for turn in turns:

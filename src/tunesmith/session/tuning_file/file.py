@@ -1,4 +1,4 @@
-"""A tuning file made ready for a run: read with the families' spaces, its device chosen, its policy filled in."""
+"""Reading a tuning file for a run: against the families' spaces, with its device and its bench policy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from tunesmith.spaces import Space
 
 
 def ready(path: Path, max_size: int | None, selector: str | None) -> tuple[TuningFile, Target]:
-    """A tuning file and the device to tune it on. A language that the file leaves open is one that the device runs."""
+    """A tuning file and the device to tune it on. If the file leaves the language open, it is set to one that the
+    device runs."""
     file = read(path, max_size, selector)
     target = device_for(file, selector)
-    return replace(file, groups=tuple(_settled(phases, target) for phases in file.groups)), target
+    return replace(file, groups=tuple(_with_language(phases, target) for phases in file.groups)), target
 
 
 def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
@@ -30,7 +31,7 @@ def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
 
 
 def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:
-    """Raises LookupError where no kernel computes the operation: then there is nothing to tune."""
+    """The space to tune. Raises LookupError if no kernel computes the operation."""
     if not families(problem_type.operation, hidden):
         operation = problem_type.operation
         raise LookupError(f"no kernel computes {operation} yet: `tunesmith characterize` takes it, tuning does not")
@@ -38,34 +39,36 @@ def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:
 
 
 def derived_names(problem_type: ProblemType) -> frozenset[str]:
-    """What a join may name beside parameters: everything that a family of the operation derives."""
-    named: set[str] = set()
+    """The names of derived values: a join may name these as well as parameters."""
+    names: set[str] = set()
     for family in families(problem_type.operation):
-        named.update(family.derived(family.space(problem_type).defaults))
-    return frozenset(named)
+        names.update(family.derived(family.space(problem_type).defaults))
+    return frozenset(names)
 
 
 def device_for(file: TuningFile, selector: str | None) -> Target:
-    """The device to tune on: as asked, else the first usable one that runs a language which the file names."""
+    """The device that `selector` names, else the first usable device that runs a language of the file."""
     return choose(selector, languages=sorted({name for phases in file.groups for name in _languages(phases)}))
 
 
 def policy_of(file: TuningFile) -> Policy:
-    """The bench's defaults with what the file says instead."""
+    """The bench's default policy, with the values that the file sets."""
     return replace(Policy(), **file.globals.policy())  # type: ignore[arg-type]  # names are the policy's, a test holds it
 
 
-def _settled(phases: Phases, target: Target) -> Phases:
+def _with_language(phases: Phases, target: Target) -> Phases:
+    """The phases with an open language set to the first one that the device runs and a family has."""
     if phases.start.get(LANGUAGE) != OPEN:
         return phases
-    able = languages(phases.problem_type)
-    language = next((name for name in APIS[target.api].languages if name in able), able[0])
+    offered = languages(phases.problem_type)
+    language = next((name for name in APIS[target.api].languages if name in offered), offered[0])
     return replace(phases, start=phases.start | {LANGUAGE: language})
 
 
 def _languages(phases: Phases) -> set[str]:
-    named = {phases.start[LANGUAGE]} if LANGUAGE in phases.start else set()
+    """The languages that a size group names; if it leaves the language open, also all that its families have."""
+    names = {phases.start[LANGUAGE]} if LANGUAGE in phases.start else set()
     for step in phases.steps:
         if isinstance(step, Fork | Benchmark | Final):
-            named.update(step.choices.values(LANGUAGE))
-    return {str(name) for name in named if name != OPEN} | set(languages(phases.problem_type) if OPEN in named else ())
+            names.update(step.choices.values(LANGUAGE))
+    return {str(name) for name in names if name != OPEN} | set(languages(phases.problem_type) if OPEN in names else ())

@@ -1,4 +1,4 @@
-"""What a run will take, before it starts: the protocol's forecast, and minutes from a short calibration."""
+"""The forecast of a run before it starts: the protocol's counts, and minutes from a short calibration."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from tunesmith.protocol import Final, Phases, StepForecast, StepsForecast, Tunin
 from tunesmith.records import Problem, Target
 from tunesmith.session.frame.oracle import ConfigurationOracle
 
-from .calibration import WARM_UP, RunCalibration, Sized, calibrate, first_configurations
+from .calibration import WARM_UP, RunCalibration, SizeCost, calibrate, first_configurations
 from .file import policy_of, ready
 from .order import checked_order, described_order
 from .steps import group_name, problems_of
 
 FINALISTS = 2
-"""Candidates that a decision measures again, interleaved: the best one and a rival. More where times lie close."""
+"""Candidates that a decision measures again, interleaved: the best and a rival. Close times need more than these."""
 MOST_IN_A_BLOCK = 25
-"""Executions of one finalist in a block, as the bench has it."""
+"""The most executions of one finalist in a block, as in the bench."""
 
 
 @dataclass(frozen=True)
 class GroupForecast:
-    """A size group's steps, and the seconds that they are expected to take: None without a calibration, for the reason
-    that `not_timed` gives where one was asked for. `order` says in which order cells will be measured."""
+    """A size group's steps, and the seconds that each is expected to take.
+
+    `seconds` are None without a calibration; if one was asked for, `not_timed` is the reason. `order` says in words in
+    which order cells will be measured.
+    """
 
     name: str
     phases: Phases
@@ -66,8 +69,8 @@ def plan(
 ) -> Forecast:
     """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds.
 
-    Without a word about it, that is done for our own kernels only: a kernel of the user's and its reference are
-    programs, which someone who only looks at a file need not mean to run.
+    If `calibrate` is None, this is done for our own kernels only: a user's kernel and its reference are programs, which
+    a person who only looks at a file may not want to run.
     """
     order = checked_order(order)
     file, target = ready(path, max_size, device)
@@ -88,41 +91,42 @@ def _runs_users_code(phases: Phases) -> bool:
 
 
 def _group(file: TuningFile, phases: Phases, target: Target, order: str, is_calibrated: bool) -> GroupForecast:
-    judge, policy = ConfigurationOracle(phases.problem_type, target), policy_of(file)
-    steps, described = forecast(phases, judge, judge.program), described_order(order, phases, judge)
-    found = calibrate(phases, judge, policy) if is_calibrated else ""
-    if isinstance(found, str):
-        return GroupForecast(group_name(phases), phases, steps, tuple(None for _ in steps.after), described, found)
-    seconds = tuple(_seconds(phases, steps, judge, found, policy))
+    oracle, policy = ConfigurationOracle(phases.problem_type, target), policy_of(file)
+    steps, described = forecast(phases, oracle, oracle.program), described_order(order, phases, oracle)
+    calibration = calibrate(phases, oracle, policy) if is_calibrated else ""
+    if isinstance(calibration, str):
+        none = tuple(None for _ in steps.after)
+        return GroupForecast(group_name(phases), phases, steps, none, described, not_timed=calibration)
+    seconds = tuple(_seconds(phases, steps, oracle, calibration, policy))
     return GroupForecast(group_name(phases), phases, steps, seconds, described)
 
 
 def _seconds(
-    phases: Phases, steps: StepsForecast, judge: ConfigurationOracle, known: RunCalibration, policy: Policy
+    phases: Phases, steps: StepsForecast, oracle: ConfigurationOracle, calibration: RunCalibration, policy: Policy
 ) -> Iterator[float]:
-    """Of each step, in their order. What is paid once is in the first step that measures."""
-    startup, met = known.startup, set[Problem]()
-    for made, step in zip(steps.after, phases.steps, strict=True):
-        problems = _runnable(problems_of(step), phases, judge)
-        if not made.enqueues or not problems:
+    """The expected seconds of each step. The first step that measures includes the startup."""
+    startup, with_reference = calibration.startup, set[Problem]()
+    for counts, step in zip(steps.after, phases.steps, strict=True):
+        problems = _runnable(problems_of(step), phases, oracle)
+        if not counts.enqueues or not problems:
             yield 0.0
             continue
         is_raced = not isinstance(step, Final)
-        costs = {problem: known.at(judge.work(problem)) for problem in problems}
-        measuring = sum(_measuring(made, costs[p], len(problems), is_raced, policy) for p in problems)
-        measuring += sum(costs[problem].reference for problem in problems if problem not in met)
-        compiling = made.programs * known.compile / (policy.compile_processes or len(os.sched_getaffinity(0)))
-        # On the host's CPU, compiling and timing take turns; elsewhere one hides the other.
-        yield startup + (compiling + measuring if judge.target.shares_the_host else max(compiling, measuring))
+        costs = {problem: calibration.at(oracle.work(problem)) for problem in problems}
+        measuring = sum(_measuring(counts, costs[p], len(problems), is_raced, policy) for p in problems)
+        measuring += sum(costs[problem].reference for problem in problems if problem not in with_reference)
+        compiling = counts.programs * calibration.compile / (policy.compile_processes or len(os.sched_getaffinity(0)))
+        # On the host's CPU, compiling and timing take turns; elsewhere they overlap.
+        yield startup + (compiling + measuring if oracle.target.shares_the_host else max(compiling, measuring))
         startup = 0.0
-        met.update(problems)
+        with_reference.update(problems)
 
 
-def _measuring(step: StepForecast, cost: Sized, sizes: int, is_raced: bool, policy: Policy) -> float:
+def _measuring(step: StepForecast, cost: SizeCost, sizes: int, is_raced: bool, policy: Policy) -> float:
     """Seconds that a step takes on one of its sizes: verification once a program, sampling, and the decision.
 
-    In a race, one candidate of each lineage is sampled fully; the others stop when they are provably slower, which
-    takes the fewest samples that a policy allows.
+    In a race, one candidate of each lineage is sampled fully. The others stop when they are provably slower, which
+    takes the fewest samples that the policy allows.
     """
     cells = step.fresh / sizes
     execution = cost.timing / cost.executions
@@ -138,7 +142,7 @@ def _measuring(step: StepForecast, cost: Sized, sizes: int, is_raced: bool, poli
     return cells * cost.verify + timing + decisions * confirming
 
 
-def _runnable(problems: tuple[Problem, ...], phases: Phases, judge: ConfigurationOracle) -> tuple[Problem, ...]:
-    """The problems that some configuration of the file can run: the others cost nothing."""
-    configs = [config for config in first_configurations(phases) if not judge.rejections(config)]
-    return tuple(p for p in problems if any(not judge.rejections_for(config, p) for config in configs))
+def _runnable(problems: tuple[Problem, ...], phases: Phases, oracle: ConfigurationOracle) -> tuple[Problem, ...]:
+    """The problems that some configuration of the file can run; the others cost nothing."""
+    configs = [config for config in first_configurations(phases) if not oracle.rejections(config)]
+    return tuple(p for p in problems if any(not oracle.rejections_for(config, p) for config in configs))

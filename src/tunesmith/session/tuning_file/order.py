@@ -1,4 +1,4 @@
-"""In which order a step's candidates are measured: those first that are nearest to what a policy would choose."""
+"""The order of a step's candidates in `tunesmith tune`: those nearest to a policy's choice are measured first."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tunesmith.session.frame.order import Rank
 from .calibration import first_configurations
 
 AS_IN_FILE = "file"
-"""The order that asks no policy."""
+"""The word for the file's own order, without a policy."""
 
 
 def checked_order(order: str | None) -> str:
-    """The name of a policy, or `file`; None means the default policy. Raises UserError for any other word."""
+    """The name of a policy, or `file`. None means the default policy. Raises UserError for any other word."""
     if order is None:
         return DEFAULT_POLICY
     if order != AS_IN_FILE and order not in POLICIES:
@@ -26,26 +26,26 @@ def checked_order(order: str | None) -> str:
 
 
 def rank_of(order: str, oracle: ConfigurationOracle) -> Rank | None:
-    """The distance of a cell's configuration to the policy's choice for the cell's problem; None where there is no
-    policy to ask."""
+    """The rank of a cell: the distance of its configuration from the policy's choice for its problem. None if `order`
+    is `file`."""
     if order == AS_IN_FILE:
         return None
-    apart = PolicyDistance(POLICIES[order], oracle.target)
+    distance = PolicyDistance(POLICIES[order], oracle.target)
 
     def rank(cell: Cell) -> float:
         config, problem = cell
-        return apart(oracle.family(config), oracle.launched(config, problem).configuration, problem)
+        return distance(oracle.family(config), oracle.launched(config, problem).configuration, problem)
 
     return rank
 
 
 def described_order(order: str, phases: Phases, oracle: ConfigurationOracle) -> str:
-    """For a person who looks at a plan: the order that the group's steps take, and by which policy."""
-    without = "in the file's order" if oracle.target.shares_the_host else "by the kernel family's own guess"
+    """The order of a group's steps in words, and the policy that it follows, for a person who reads a forecast."""
+    without_policy = "in the file's order" if oracle.target.shares_the_host else "by the kernel family's own guess"
     if order == AS_IN_FILE:
-        return without
+        return without_policy
     legal = (config for config in first_configurations(phases) if not oracle.rejections(config))
     names = list(dict.fromkeys(oracle.family(config).name for config in legal))
     if any(name in MAPPINGS for name in names):
         return f"nearest to what the policy {order} chooses first"
-    return f"{without}, since no policy knows {', '.join(names) or 'these kernels'}"
+    return f"{without_policy}, since no policy knows {', '.join(names) or 'these kernels'}"

@@ -1,4 +1,4 @@
-"""A logic against another library on the host (a GEMM's: NumPy's BLAS), on the sizes that it was tuned for."""
+"""A tuned logic compared with another library on the host (for a GEMM, NumPy's BLAS), on the sizes it was tuned for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from tunesmith.devices import environment
 from tunesmith.devices.host_load import HostLoad
 from tunesmith.library import Launched, Library, load
-from tunesmith.library.doors import door_of, storage_for
+from tunesmith.library.call_adapters import call_adapter_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
@@ -22,25 +22,25 @@ from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
 from .compare import PeerRatio, compare
 
 MOST_SETS = 64
-"""Sets of arrays at most: enough to leave a cache even where the arrays are small, without filling memory."""
+"""The most sets of arrays: enough to exceed a cache with small arrays, without filling memory."""
 
 WIDE = 1.5
-"""The upper end of an interval over its lower end, from which on it does not tell a gain of a fifth from a loss of one
-(1.2 / 0.8)."""
+"""An interval is too wide if its upper end is more than this many times its lower end: it then does not tell a gain of
+a fifth from a loss of a fifth (1.2 / 0.8)."""
 BUSY_SHARE, BUSY_LEAST = 0.1, 0.2
-"""Of the processors, and in processors: what others may keep busy. Both sides use all of them, so what is taken from
-one at a time is missing."""
+"""The load of other processes that is tolerated, as a share of the processors and in processors; the larger counts.
+Both sides use all processors, so they lack those that others use."""
 CHOSEN_BY = {
     "OpenBLAS": ("OPENBLAS_CORETYPE",),
     "MKL": ("MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE"),
     "BLIS": ("BLIS_ARCH_TYPE",),
 }
-"""Variables that set which code a BLAS runs, in the place of what the processor says."""
+"""Environment variables by which a BLAS chooses its kernels instead of by the processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One size: what the library launched, and the peer's time over ours (host time, both through public calls)."""
+    """One size: the solution that the library launched, and the peer's time over ours (host time of public calls)."""
 
     problem: Problem
     flops: float
@@ -51,7 +51,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All sizes beside NumPy; `peer` is the BLAS that it called, `look_at` what makes a figure worth less."""
+    """All sizes compared with NumPy; `peer` is NumPy's BLAS, `look_at` has reasons to trust a figure less."""
 
     rows: tuple[Comparison, ...]
     peer: LoadedBlas
@@ -59,16 +59,16 @@ class Compared:
 
 
 def against_numpy(folder: Path) -> Compared:
-    """`compare_with_numpy` on every size, with what must be known of both sides to read the ratios."""
+    """`compare_with_numpy` on every size, with the settings and the load that must be known to read the ratios."""
     load = HostLoad()
     rows = tuple(compare_with_numpy(folder))
     peer = numpy_blas()
-    found = [*settings_of(peer, os.environ, len(load.processors)), *conditions_of(rows, load)]
-    return Compared(rows, peer, tuple(found))
+    look_at = (*settings_of(peer, os.environ, len(load.processors)), *conditions_of(rows, load))
+    return Compared(rows, peer, look_at)
 
 
 def settings_of(peer: LoadedBlas, variables: Mapping[str, str], processors: int) -> Iterator[str]:
-    """What was set that keeps the peer from being as fast as it can be."""
+    """Sentences on settings that keep the peer from being as fast as it can be."""
     for name in CHOSEN_BY.get(peer.name, ()):
         if value := variables.get(name):
             kernel = f", {peer.kernel}," if peer.kernel else ""
@@ -84,7 +84,7 @@ def settings_of(peer: LoadedBlas, variables: Mapping[str, str], processors: int)
 
 
 def conditions_of(rows: Sequence[Comparison], load: HostLoad) -> Iterator[str]:
-    """What disturbed the comparison, and the ratios that say nothing because of it."""
+    """Sentences on a load that disturbed the comparison, and on ratios that are too uncertain."""
     processors = len(load.processors)
     others = load.others()
     if others is not None and others > max(BUSY_SHARE * processors, BUSY_LEAST):
@@ -92,10 +92,10 @@ def conditions_of(rows: Sequence[Comparison], load: HostLoad) -> Iterator[str]:
             f"the machine was busy with other work: {others:.1f} of {processors} processors; compare again when it is"
             " quiet"
         )
-    for one in rows:
-        if is_wide(one.ratio):
+    for row in rows:
+        if is_wide(row.ratio):
             yield (
-                f"{one.problem}: the ratio may be anything from {one.ratio.low:.2f} to {one.ratio.high:.2f}, so it says"
+                f"{row.problem}: the ratio may be anything from {row.ratio.low:.2f} to {row.ratio.high:.2f}, so it says"
                 " little; compare again"
             )
 
@@ -106,12 +106,12 @@ def is_wide(ratio: PeerRatio) -> bool:
 
 
 def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
-    """Compare on every size of every logic in a folder that NumPy can compute too; UserError when there is none.
+    """Compare on every size of every logic in a folder that NumPy can compute too. Raises UserError if there is none.
 
-    Both sides get the same arrays, in several sets that are used in turn, so that the last-level cache is as cold for
-    the one as for the other.
+    Both sides get the same arrays. Several sets of arrays are used in turn, so that the last-level cache is equally
+    cold for both sides.
     """
-    # Threads are pinned as the bench pins them, and what it compiled is found again.
+    # As in the bench: threads are pinned, and its compiled programs are found again.
     os.environ.update(environment(folder / CACHE if folder.is_dir() else folder.parent / CACHE))
     launched: list[Launched] = []
     compared = False
@@ -127,14 +127,14 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
 
 
 def _compared(library: Library, problem: Problem, launched: list[Launched]) -> Iterator[Comparison]:
-    """Nothing where there is no peer."""
-    door, random = door_of(problem.type), np.random.default_rng(0)
+    """The comparison on one problem; none if the peer cannot compute it."""
+    adapter, random = call_adapter_of(problem.type), np.random.default_rng(0)
     first = storage_for(problem, random)
-    if door.peer(problem, first) is None:
+    if adapter.peer(problem, first) is None:
         return
     count = math.ceil(2 * library.target.last_level_cache_bytes / sum(array.nbytes for array in first.values()))
     sets = [first, *(storage_for(problem, random) for _ in range(min(max(count, 2), MOST_SETS) - 1))]
-    peers = [call for storage in sets if (call := door.peer(problem, storage))]
-    ratio = compare([door.call(library, problem, storage) for storage in sets], peers)
+    peers = [call for storage in sets if (call := adapter.peer(problem, storage))]
+    ratio = compare([adapter.call(library, problem, storage) for storage in sets], peers)
     flops = OPERATIONS[problem.type.operation].flops(problem)
     yield Comparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)

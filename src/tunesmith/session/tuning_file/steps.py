@@ -1,4 +1,4 @@
-"""What a step of a tuning file leaves for people and programs: a table of times, and the record that `show` reads."""
+"""The results of one step of a tuning file: its table of times (CSV), and its record for `tunesmith show`."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ def group_name(phases: Phases) -> str:
 
 
 def table_of(result: StepResult, measure: RecordedMeasure, problems: Collection[Problem] | None = None) -> FinalTable:
-    """A step's configurations by its problems, or by some of them, with the reasons of cells that did not run.
+    """The table of a step's configurations by its problems, or by some of them; a cell that did not run has a reason.
 
-    What was measured side by side to decide has the times of that, since first times are of different moments.
+    Finalists have the times of their interleaved measurement, since first times are from different moments.
     """
     oracle = measure.oracle
     configs = _configurations(result)
     problems = problems_of(result.step) if problems is None else problems
-    made = _cells(measure, configs, problems)
+    cells = _cells(measure, configs, problems)
     for cell, samples in result.table.paired.items():
-        if cell in made and samples:
-            made[cell] = replace(made[cell], estimate=median_interval(samples))
+        if cell in cells and samples:
+            cells[cell] = replace(cells[cell], estimate=median_interval(samples))
     operation = OPERATIONS[oracle.problem_type.operation]
     return FinalTable(
         oracle.problem_type,
         tuple(problems),
         tuple(operation.work(problem) for problem in problems),
         tuple(dict.fromkeys(oracle.solution(config) for config in configs)),
-        {(problem, oracle.solution(config)): cell for (config, problem), cell in made.items()},
-        {p: tuple(map(oracle.solution, (made.winner, *made.ties))) for p, made in result.decisions.items()},
+        {(problem, oracle.solution(config)): cell for (config, problem), cell in cells.items()},
+        {p: tuple(map(oracle.solution, (choice.winner, *choice.ties))) for p, choice in result.decisions.items()},
     )
 
 
 def table_output(run: Run, phases: Phases, result: StepResult, table: FinalTable) -> Output:
-    """The step's CSV, with the details of each cell beside it. A table of other sizes that lies there (of another file,
-    of other options) is kept under another name."""
+    """The step's CSV, and the file with the details of each cell. An existing table of other sizes (from another file
+    or other options) is kept under another name."""
     path = Path(TABLES) / group_name(phases) / f"{result.name}.csv"
     return Output(path, partial(_write, run, problems_of(result.step), table))
 
@@ -66,7 +66,7 @@ def _write(run: Run, problems: Collection[Problem], table: FinalTable, path: Pat
 
 
 def _other_sizes(path: Path, problems: Collection[Problem]) -> str:
-    """What a table that lies there has beside the sizes of a step; empty where it has nothing else."""
+    """Why an existing table cannot be overwritten: it has other sizes than the step. Empty if it can."""
     if not path.exists():
         return ""
     try:
@@ -74,14 +74,14 @@ def _other_sizes(path: Path, problems: Collection[Problem]) -> str:
     except UserError as error:
         return f"is no table ({error.what})"
     own = [sizes_of(problem) for problem in problems]
-    others = sum(all(row != set(sizes.items()) for sizes in own) for row in rows)
-    return f"has {others} other sizes" if others else ""
+    count = sum(all(row != set(sizes.items()) for sizes in own) for row in rows)
+    return f"has {count} other sizes" if count else ""
 
 
 def step_record(
     phases: Phases, number: int, result: StepResult, measure: RecordedMeasure, seconds: float
 ) -> StepRecord:
-    """What `tunesmith show` tells of a step."""
+    """The record of a step that `tunesmith show` prints."""
     decided = [trial for trial in result.trials if trial.decision]
     problems = problems_of(result.step)
     cells = _cells(measure, _configurations(result), problems).values()
@@ -127,21 +127,21 @@ def _chosen(candidates: Iterable[tuple[Configuration, Configuration]], winner: C
 
 
 def problems_of(step: Step) -> tuple[Problem, ...]:
-    """None of a fork, which measures nothing."""
+    """The problems of a step; a fork has none, since it measures nothing."""
     return () if isinstance(step, Fork) else step.problems
 
 
 def _configurations(result: StepResult) -> list[Configuration]:
-    """Those that the step tried, each once."""
+    """The configurations that the step tried, each once."""
     return list(dict.fromkeys(config for trial in result.trials for config in trial.proposal.configurations))
 
 
 def _cells(
     measure: RecordedMeasure, configs: Sequence[Configuration], problems: Collection[Problem]
 ) -> dict[ConfigCell, TableCell]:
-    """What came of each configuration on each problem: illegal there, or once compiled, or measured."""
-    asked = [(config, problem) for config in configs for problem in problems]
-    reasons = {cell: refused[0] for cell in asked if (refused := measure.oracle.rejections_for(*cell))}
-    known = measure.lookup([cell for cell in asked if cell not in reasons])
-    rejected = {cell: TableCell(Outcome.REJECTED, why.reason, why.detail) for cell, why in reasons.items()}
+    """The outcome of each configuration on each problem: rejected, or the stored measurement."""
+    cells = [(config, problem) for config in configs for problem in problems]
+    rejections = {cell: refused[0] for cell in cells if (refused := measure.oracle.rejections_for(*cell))}
+    known = measure.lookup([cell for cell in cells if cell not in rejections])
+    rejected = {cell: TableCell(Outcome.REJECTED, first.reason, first.detail) for cell, first in rejections.items()}
     return rejected | {cell: TableCell.of(measurement) for cell, measurement in known.items()}

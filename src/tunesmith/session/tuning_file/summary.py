@@ -1,4 +1,4 @@
-"""What a run's folder holds, gathered for a person."""
+"""The summary of a run's folder, for a person (`tunesmith show`)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Summary:
 
 
 def summarise(folder: Path) -> Summary:
-    """Read a run's folder; UserError when there is no run in it."""
+    """Read a run's folder. Raises UserError if there is no run in it."""
     if not (folder / STORE).is_file():
         raise UserError(str(folder), f"no {STORE} in it", "give the folder that `tunesmith tune -o` wrote to")
     with Store.open(folder / STORE) as store:
         runs = store.runs()
         if not runs:
             raise UserError(str(folder / STORE), "no run is recorded in it", "run `tunesmith tune FILE -o` first")
-        failures = tuple(one for one in store.failures() if one.outcome is not Outcome.REJECTED)
+        failures = tuple(failure for failure in store.failures() if failure.outcome is not Outcome.REJECTED)
         return Summary(
             run=runs[-1],
             runs=len(runs),

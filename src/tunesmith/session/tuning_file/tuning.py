@@ -1,4 +1,7 @@
-"""The plan of a tuning file: size groups carried through the protocol's steps, their tables, and library logic."""
+"""The plan of a tuning file: its size groups go through the protocol's steps and become tables and library logic.
+
+Winners are decided by the protocol (`protocol.choose`), which this plan hands the run's `RecordedMeasure`.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,11 @@ def tune(
 ) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
 
-    Everything goes into `folder`; calling again with the same arguments measures only what is missing there, and with
-    another `reuse` what failed before too, or everything.
+    Everything goes into `folder`. The same call measures only what is missing there; another `reuse` also measures
+    failures again, or everything.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
-    `budget_minutes` (else the file's BudgetMinutes) stops the run when it is spent, with all that was measured kept.
-    Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything was put away.
+    When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements.
+    Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything is written.
     """
     order = checked_order(order)
     file, target = ready(path, max_size, device)
@@ -58,7 +61,7 @@ def tune(
 
 @dataclass
 class Group:
-    """A size group: its last step as far as it came, and the protocol's result once it is done."""
+    """A size group: its last step as far as it got, and the protocol's result once the group is done."""
 
     phases: Phases
     measure: RecordedMeasure
@@ -72,19 +75,20 @@ class Group:
 
     @property
     def table(self) -> FinalTable | None:
-        """The sizes that are decided (of a group that is done, all) by the final's solutions; None where none ran."""
+        """The final's table of the decided sizes, or of all sizes once the group is done; None if nothing ran."""
         if self.last is None or not self.last.trials:
             return None
         return table_of(self.last, self.measure, None if self.result else list(self.decisions))
 
     @property
     def undecided(self) -> int:
-        """Sizes of the final that are still to be decided."""
+        """The number of the final's sizes that are not decided yet."""
         return 0 if self.result else len(_sizes(self.phases)) - len(self.decisions)
 
 
 class TuningPlan(RunPlan):
-    """`groups` are those that were begun; `order` is the policy whose best guesses are measured first, or `file`."""
+    """`groups` are the size groups begun so far. `order` is the policy whose best guesses are measured first, or
+    `file`."""
 
     def __init__(self, path: Path, file: TuningFile, target: Target, order: str = AS_IN_FILE) -> None:
         self.file, self.target, self.policy = path, target, policy_of(file)
@@ -107,10 +111,10 @@ class TuningPlan(RunPlan):
 
     @property
     def unfinished(self) -> str:
-        begun = sum(group.undecided for group in self.groups)
-        rest = sum(len(_sizes(phases)) for phases in self._tuning.groups[len(self.groups) :])
+        not_begun = sum(len(_sizes(phases)) for phases in self._tuning.groups[len(self.groups) :])
+        undecided = not_begun + sum(group.undecided for group in self.groups)
         total = sum(len(_sizes(phases)) for phases in self._tuning.groups)
-        return f"{total - begun - rest} of {total} sizes are decided" if begun + rest else ""
+        return f"{total - undecided} of {total} sizes are decided" if undecided else ""
 
     def outputs(self, run: Run) -> Iterator[Output]:
         tables = [(group, table) for group in self.groups if (table := group.table) and table.problems]
@@ -122,16 +126,16 @@ class TuningPlan(RunPlan):
         for kind, decided in by_type.items():
             chosen = {problem: solutions for table in decided for problem, solutions in table.decided.items()}
             logics.append(logic_output(run, self._tuning.logic.file_name(kind.name), kind, chosen, decided))
-        named = {solution: name for logic in logics for solution, name in logic.names.items()}
+        names = {solution: name for logic in logics for solution, name in logic.names.items()}
         for group, table in tables:
             assert group.last is not None
-            known = all(solution in named for solution in table.solutions)
-            yield table_output(run, group.phases, group.last, replace(table, named=named) if known else table)
+            are_named = all(solution in names for solution in table.solutions)
+            yield table_output(run, group.phases, group.last, replace(table, named=names) if are_named else table)
         yield from logics
 
     @property
     def left_out(self) -> Counter[str]:
-        """By reason, how many configurations the user's own constraints ruled out in the steps, lineages included."""
+        """The number of configurations, lineages included, that the user's own constraints ruled out, by reason."""
         results = (group.result for group in self.groups if group.result)
         return sum((step.asked_for for result in results for step in result.steps), Counter())
 
@@ -141,7 +145,7 @@ class TuningPlan(RunPlan):
                 continue
             name = group_name(group.phases)
             for first, count in chain(*(step.dropped_by_reason for step in group.result.steps)):
-                # What the user's own constraint rules out is as the user wants it, as long as something is left.
+                # A user's own constraint may rule lineages out, as long as something is left.
                 if not (first.rejection.is_asked_for and group.decisions):
                     who = f"{count} lineages were" if count > 1 else "a lineage was"
                     yield f"{name}: {who} dropped in {first.step}: {first.rejection}"
@@ -151,7 +155,8 @@ class TuningPlan(RunPlan):
 
 @dataclass
 class _Steps:
-    """Follows one size group's steps: tells the observer, has each step's table written and recorded as it ends."""
+    """Follows the steps of one size group. When a step ends, its table is written, it is recorded, and the observer
+    gets the event."""
 
     run: Run
     group: Group
@@ -162,7 +167,7 @@ class _Steps:
         self._next()
 
     def decided(self, result: StepResult) -> None:
-        """The final as far as it came."""
+        """The final has decided one more size; `result` is the final as far as it got."""
         self.group.last = result
         self.run.decided()
 
@@ -175,7 +180,7 @@ class _Steps:
             self.run.write(table_output(self.run, phases, result, table_of(result, measure)))
         self.run.record_step(step_record(phases, self._number, result, measure, seconds))
         self.run.observe(events.StepEnded(result, seconds))
-        self.run.anchor.ran(measure, result.table.cells)
+        self.run.anchor.visit_if_due(measure, result.table.cells)
         self._next()
 
     def _next(self) -> None:
@@ -184,6 +189,6 @@ class _Steps:
 
 
 def _sizes(phases: Phases) -> tuple[Problem, ...]:
-    """The sizes that the group's final decides."""
+    """The sizes for which the group's final chooses winners."""
     last = phases.steps[-1] if phases.steps else None
     return last.problems if isinstance(last, Final) else ()

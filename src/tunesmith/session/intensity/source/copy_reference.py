@@ -1,4 +1,4 @@
-"""What copy.yaml's kernel must give."""
+"""The result that copy.yaml's kernel must give."""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
-"""What values of a distribution must be, given the random words that they are made of: in float64, with a bound.
+"""The reference of random distributions: the values that random words give, in float64, and the tolerance of a kernel.
 
-Integers and uniform numbers are exact. For the rest the bound adds up what the device functions may be wrong by, in
-units of the roundoff u = 2^-24 (2^-53) relative to the value: in a normal number of Box and Muller's, half of the
-logarithm's 4 u, a square root of 3 units in the last place (6 u), sine or cosine with its angle (3 u) and the product
-(u). In single precision a GPU's own sine adds 2^-20.9 and the roundoff of an angle up to pi, each times the radius.
-Sources: OpenCL 3.0, section 7.4 (sqrt 3 ulp, exp 3 ulp, log 3 ulp, sinpi and cospi 4 ulp); the CUDA C++ programming
-guide, mathematical functions (nowhere looser) and intrinsic functions (__sinf, __cosf).
+`values_of` is for pseudo-random generators, `quasi_values_of` for Sobol' points. The kernels' side is
+`kernels/random/source/distributions.h`.
+
+Integers and uniform numbers have no tolerance. For all others the tolerance adds up the errors that the device's
+functions may have, in units of the roundoff u = 2^-24 (2^-53) relative to the value. A normal number of Box and
+Muller's method has half of the logarithm's 4 u, a square root of 3 units in the last place (6 u), sine or cosine with
+its angle (3 u) and the product (u). In single precision a GPU's own sine adds 2^-20.9 and the roundoff of an angle up
+to pi, each times the radius. Sources: OpenCL 3.0, section 7.4 (sqrt 3 ulp, exp 3 ulp, log 3 ulp, sinpi and cospi 4
+ulp); the CUDA C++ programming guide, mathematical functions (nowhere looser) and intrinsic functions (__sinf, __cosf).
 """
 
 from __future__ import annotations
@@ -27,24 +30,26 @@ Points = NDArray[np.unsignedinteger[Any]]
 Reals = NDArray[np.float64]
 
 _BOX_MULLER = 12.0
+"""Units of roundoff in a normal number of Box and Muller's method."""
 _SINE_UNIT = 2.0**-20.9 + 2 * np.pi * 2.0**-24
-"""Absolute, of a sine in single precision: the unit's own error, and an angle of up to pi rounded twice."""
+"""The absolute error of a sine in single precision: the unit's own error, and an angle of up to pi rounded twice."""
 _QUANTILE = 32.0
-"""Units of roundoff in an inverse of the normal distribution function: 16 that its polynomials leave in double
-precision (3 in single), and for evaluating them, the logarithm in them, their argument and the product 3, 4, 4, 1."""
+"""Units of roundoff in an inverse of the normal distribution function. Its polynomials leave 16 in double precision (3
+in single); evaluating them, the logarithm in them, their argument and the product add 3, 4, 4 and 1."""
 _EXPONENTIAL = 8.0
+"""Units of roundoff in the exponential of a log-normal number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """`value` and `bound` have the shape (vectors, values of a vector); integers stay integers, with bound 0."""
+    """Values and their tolerance, both of shape (vectors, values of a vector). Integers stay integers, with bound 0."""
 
     value: NDArray[np.generic]
     bound: Reals
 
 
 def values_of(distribution: str, value_type: str, words: Words, scalars: Configuration) -> Values:
-    """Values from words of shape (vectors, words of a vector), for the pseudo-random generators."""
+    """The values that words of shape (vectors, words of a vector) give, for pseudo-random generators."""
     match distribution:
         case "uniform":
             return _exact(_uniform(value_type, words))
@@ -59,7 +64,7 @@ def values_of(distribution: str, value_type: str, words: Words, scalars: Configu
 
 
 def quasi_values_of(distribution: str, value_type: str, words: Points, scalars: Configuration) -> Values:
-    """Values from points, one each, of shape (points, 1) in uint32 or uint64."""
+    """The values that points of shape (points, 1) in uint32 or uint64 give, one for each point."""
     bits = words.dtype.itemsize * 8
     top = (words >> words.dtype.type(bits - 32)).astype(np.uint32)
     match distribution:
@@ -116,13 +121,13 @@ def _unit_half(words: NDArray[np.unsignedinteger[Any]]) -> Reals:
 
 
 def _unit_float(words: Words) -> Reals:
-    """One rounding of the word and one of the sum, as the device does."""
+    """Floats in (0, 1]; the word and the sum are rounded once each, as on the device."""
     scale = np.float32(2.0**-32)
     return (words.astype(np.float32) * scale + scale).astype(np.float64)
 
 
 def _unit_double(words: Words) -> Reals:
-    """Of 32 bits or of 53, from as many words as there are."""
+    """Doubles in (0, 1]: of 32 bits from one word, or of 53 bits from two words."""
     if words.shape[1] == 1:
         return np.asarray((words[:, 0] + 1.0) * 2.0**-32)
     return _unit_of_64(_joined(words))
@@ -154,20 +159,22 @@ def _turns(words: Words) -> Reals:
 
 
 def _sine_cosine(turns: Reals) -> tuple[Reals, Reals]:
-    """Sine and cosine of turns, exact at the quarters, where those of 2 pi times a float64 are not."""
+    """Sine and cosine of an angle in turns, exact at quarter turns, where those of 2 pi times a float64 are not."""
     quarter = np.rint(4 * turns)
     rest = 2 * np.pi * (turns - quarter / 4)
     sine, cosine = np.sin(rest), np.cos(rest)
-    location = quarter.astype(np.int64) % 4
+    quadrant = quarter.astype(np.int64) % 4
     return (
-        np.choose(location, [sine, cosine, -sine, -cosine]),
-        np.choose(location, [cosine, -sine, -cosine, sine]),
+        np.choose(quadrant, [sine, cosine, -sine, -cosine]),
+        np.choose(quadrant, [cosine, -sine, -cosine, sine]),
     )
 
 
 def _quantile(words: Points) -> Reals:
-    """The normal quantile at the middle of the interval that a word stands for: from the distance to the middle where
-    that is small, else from the nearer tail."""
+    """The normal quantile at the middle of the interval that a word stands for.
+
+    Close to the median it is computed from the distance to 1/2, elsewhere from the nearer tail.
+    """
     from scipy.special import erfinv, ndtri
 
     bits = words.dtype.itemsize * 8
@@ -183,7 +190,7 @@ def _roundoff(value_type: str) -> float:
 
 
 def _shaped(distribution: str, value_type: str, normal: Reals, error: Reals, scalars: Configuration) -> Values:
-    """mean + stddev z, or its exponential, for z known up to `error`, with what rounding to the type adds."""
+    """mean + stddev z, or its exponential, for z with errors up to `error`; the bound includes the final rounding."""
     u = _roundoff(value_type)
     as_stored = np.float64 if value_type == "double" else np.float32
     mean, deviation = (float(as_stored(float(scalars[name]))) for name in ("mean", "stddev"))  # type: ignore[arg-type]
@@ -208,6 +215,6 @@ def _poisson(words: Words, scalars: Configuration) -> Values:
     root, fraction = float(single(np.sqrt(mean))), float(single(mean - table.base))
     away = root * _quantile(words)
     value = np.maximum(np.rint(away + fraction), -table.base) + table.base
-    # Where the sum is near a half, roundoff decides between two neighbours.
+    # If the sum is near a half, roundoff decides between two neighbours.
     bound = np.ceil(_QUANTILE * 2.0**-24 * np.abs(away)) + 0.0
     return Values(value, bound)

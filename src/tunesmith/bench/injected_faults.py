@@ -1,14 +1,14 @@
-"""Faults on request, at named points of a run: how the kill tests reach every one of them.
+"""Faults that tests inject at named points of a run.
 
 The variable TUNESMITH_FAULT is `point:role:n:action` or `point:role:n:action:token`. When a process of that role
 (parent, worker, compiler) passes that point for the n-th time (from 1), the action happens: `kill` (SIGKILL to itself),
 `kill-parent` (to the process that started it), `interrupt` (SIGINT to itself), `stop` (SIGSTOP to itself), `segfault`,
-`hang` or `raise`. With a token, the path of a file, it happens once in all processes together: the file is removed by
-the process that acts, and without it nobody acts.
+`hang` or `raise`. A token is the path of a file, and lets the action happen once in all processes together: the process
+that acts removes the file, and a process that does not find the file does not act.
 Without the variable nothing ever happens.
 
-The variable TUNESMITH_PASSAGES names a file to which every passage is appended, `point role pid n`: what there is to be
-reached in a run.
+The variable TUNESMITH_PASSAGES names a file to which every passage is appended as `point role pid n`. It shows which
+points a run reaches.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ POINTS = (
 
 
 class FaultError(Exception):
-    """The action `raise`."""
+    """Raised by the action `raise`."""
 
 
-def play(role: Role) -> None:
-    """Say which role this process has; a process that says nothing is the parent."""
+def set_role(role: Role) -> None:
+    """Set the role of this process. Without this call it is the parent."""
     global _role
     _role = role
 
 
 def reached(point: str) -> None:
-    """Mark a named point of a run. ValueError for a point that is not in POINTS."""
+    """Pass a named point of a run, where a fault may be injected. ValueError for a point that is not in POINTS."""
     if point not in POINTS:
         raise ValueError(f"no point {point!r}; there are {', '.join(POINTS)}")
-    wanted, passages = os.environ.get(VARIABLE), os.environ.get(PASSAGES)
-    if not (wanted or passages):
+    fault, passages = os.environ.get(VARIABLE), os.environ.get(PASSAGES)
+    if not (fault or passages):
         return
     _passed[point] += 1
     if passages:
         with Path(passages).open("a") as file:
             file.write(f"{point} {_role} {os.getpid()} {_passed[point]}\n")
-    if not wanted:
+    if not fault:
         return
-    at, role, count, action, *token = wanted.split(":", 4)
-    if (at, role, int(count)) == (point, _role, _passed[point]) and _is_first(token):
+    fault_point, role, count, action, *token = fault.split(":", 4)
+    if (fault_point, role, int(count)) == (point, _role, _passed[point]) and _is_first(token):
         _ACTIONS[action](point)
 
 

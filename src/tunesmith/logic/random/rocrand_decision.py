@@ -1,4 +1,4 @@
-"""One generator on one architecture, as rocRAND's script chooses, with what it does not say."""
+"""Decides for one generator on one architecture as rocRAND's script does, with remarks beyond the script's."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from math import isnan
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from .compat import Ranking, rank
-from .decide import decide, general_remarks, listed, told
+from .decide import decide, general_remarks, listed, with_ratios
 from .decision import RandomDecision, RandomObjective, Remark, Scored
 from .matrix import SpeedMatrix, SpeedRatio
+from .rocrand_ranking import Ranking, rank
 from .shapes import NO_POWER_OF_TWO, rejections
 
 
 def decide_compat(matrix: SpeedMatrix, rows: Sequence[RandomRow], no_regressions: bool) -> RandomDecision | UserError:
-    """The script's winner, or under `no_regressions` the first of its ranking that it would not warn about."""
+    """The script's winner; with `no_regressions`, the first of its ranking that the script would not warn about."""
     left_out = [row for row in rows if _is_left_out(row)]
     rows = [row for row in rows if not _is_left_out(row)]
     ranking = rank(rows, matrix.default)
@@ -26,18 +26,18 @@ def decide_compat(matrix: SpeedMatrix, rows: Sequence[RandomRow], no_regressions
         return UserError(location, "nothing can be compared with the default", f"measure {matrix.default}")
     chosen = ranking.shapes[0]
     if no_regressions:
-        chosen = next((one for one in ranking.shapes if not ranking.regressing(one.shape)), chosen)
+        chosen = next((scored for scored in ranking.shapes if not ranking.regressing(scored.shape)), chosen)
     safe, warnings = _alternative(ranking)
-    known = [one for one in ranking.ratios[chosen.shape] if not isnan(one.ratio)]
+    ratios = [ratio for ratio in ranking.ratios[chosen.shape] if not isnan(ratio.ratio)]
     return RandomDecision(
         objective=RandomObjective.COMPAT,
         matrix=matrix,
         chosen=chosen.shape,
         score=chosen.score,
         ranking=ranking.shapes,
-        ties=tuple(one.shape for one in ranking.shapes if one.score == chosen.score and one != chosen),
-        # The script knows no interval, so none is given.
-        ratios=tuple(next(same) for same in _by_pair(known)),
+        ties=tuple(tied.shape for tied in ranking.shapes if tied.score == chosen.score and tied != chosen),
+        # The script has no intervals, so the ratios have none.
+        ratios=tuple(next(of_pair) for of_pair in _by_pair(ratios)),
         regressions=_smallest(ranking.regressing(chosen.shape)),
         safe=safe,
         remarks=(*warnings, *_remarks(matrix, rows, chosen.shape, left_out)),
@@ -45,8 +45,8 @@ def decide_compat(matrix: SpeedMatrix, rows: Sequence[RandomRow], no_regressions
 
 
 def pairs_without_default(matrix: SpeedMatrix, rows: Sequence[RandomRow]) -> Iterator[tuple[str, RandomRow]]:
-    """Where the script stops: distributions and types of which no row, not even a failed one or one of another size,
-    has the default's shape. Each with its first row."""
+    """The distributions and types at which the script stops, since no row of theirs has the default's shape, not even a
+    failed row or a row of another size. Each by name, with its first row."""
     first: dict[tuple[str, str], RandomRow] = {}
     with_default = set()
     for row in rows:
@@ -57,21 +57,24 @@ def pairs_without_default(matrix: SpeedMatrix, rows: Sequence[RandomRow]) -> Ite
 
 
 def _is_left_out(row: RandomRow) -> bool:
-    """The script of 2026, which reads primbench's files, drops launch shapes whose threads are no power of two, for
-    generators whose kernels find their engine by masking the thread's number."""
-    return row.by_primbench and any(why.reason == NO_POWER_OF_TWO for why in rejections(row.generator, row.shape))
+    """Whether the script leaves the row out. The script of 2026, which reads primbench's files, drops launch shapes
+    whose number of threads is no power of two, for generators whose kernels find their engine by masking the thread's
+    number."""
+    reasons = (rejection.reason for rejection in rejections(row.generator, row.shape))
+    return row.by_primbench and NO_POWER_OF_TWO in reasons
 
 
 def _alternative(ranking: Ranking) -> tuple[Scored | None, list[Remark]]:
-    """Where the winner has ratios below 0.98: the best of the others with a mean above 1 (and unlike the winner's)
-    whose every ratio is above 1, and the script's warnings."""
+    """If the winner has ratios below 0.98: the best other shape with a mean above 1 (and unlike the winner's mean) and
+    all ratios above 1, and the script's warnings. Else nothing."""
     best = ranking.shapes[0]
     slower = _smallest(ranking.regressing(best.shape))
     if not slower:
         return None, []
-    others = [one for one in ranking.shapes if one.score > 1.0 and one.score != best.score]
-    safe = next((one for one in others if all(ratio.ratio > 1.0 for ratio in ranking.ratios[one.shape])), None)
-    text = f"{best.shape} is best on average ({best.score:.3f}) and slower for {told(slower)}"
+    others = [scored for scored in ranking.shapes if scored.score > 1.0 and scored.score != best.score]
+    faster_everywhere = (other for other in others if all(x.ratio > 1.0 for x in ranking.ratios[other.shape]))
+    safe = next(faster_everywhere, None)
+    text = f"{best.shape} is best on average ({best.score:.3f}) and slower for {with_ratios(slower)}"
     warnings = [Remark("best_has_regressions", text)]
     if not others:
         text = "no other shape is faster than the default on average"
@@ -86,13 +89,13 @@ def _alternative(ranking: Ranking) -> tuple[Scored | None, list[Remark]]:
 
 
 def _by_pair(ratios: Iterable[SpeedRatio]) -> Iterator[Iterator[SpeedRatio]]:
-    """A shape's ratios, those of a distribution and type together."""
-    return (same for _, same in groupby(ratios, lambda one: one.case.pair))
+    """A shape's ratios, grouped by distribution and type."""
+    return (of_pair for _, of_pair in groupby(ratios, lambda ratio: ratio.case.pair))
 
 
 def _smallest(ratios: Iterable[SpeedRatio]) -> tuple[SpeedRatio, ...]:
-    """Of each distribution and type."""
-    return tuple(min(same, key=lambda one: one.ratio) for same in _by_pair(ratios))
+    """The smallest ratio of each distribution and type."""
+    return tuple(min(of_pair, key=lambda ratio: ratio.ratio) for of_pair in _by_pair(ratios))
 
 
 def _remarks(
@@ -101,8 +104,8 @@ def _remarks(
     if left_out:
         shapes = listed(sorted({row.shape for row in left_out}))
         yield Remark(NO_POWER_OF_TWO, f"{shapes} left out, as rocRAND's script of 2026 does: {NO_POWER_OF_TWO}", False)
-    for why in rejections(matrix.generator, chosen):
-        yield Remark(why.reason, f"{chosen}: {why.detail}; rocRAND's script chooses it all the same")
+    for rejection in rejections(matrix.generator, chosen):
+        yield Remark(rejection.reason, f"{chosen}: {rejection.detail}; rocRAND's script chooses it all the same")
     counted = Counter(row.aside.reason for row in rows if row.aside and row.gigabytes_per_second > 0)
     for reason, count in counted.items():
         yield Remark(reason, f"{count} rows counted as measurements, as rocRAND's script does")

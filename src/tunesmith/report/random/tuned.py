@@ -1,4 +1,4 @@
-"""What a person sees of generators that were compiled for a device that is not there."""
+"""What `tunesmith random tune` prints: tuned generators, or with `--arch` generators compiled for an absent device."""
 
 from __future__ import annotations
 
@@ -11,31 +11,65 @@ from rich.console import Group, RenderableType
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.random.compile import CompilePlan, ProgramCompilation
+from tunesmith.session.random.plan import RandomPlan
 
 from .. import numbers as _numbers
-from ..run import Document, head
+from ..run import Document, closing, head
 from ..table import table, titled
 
 MOST_LINES = 20
-"""Failures that text shows; JSON has them all."""
+"""Sentences that the text shows; the JSON has all."""
 
 
-def tables(outcome: RunOutcome[CompilePlan]) -> RenderableType:
-    """A row for each generator, then what was rejected and what failed, with the compiler's words."""
+def tuned(outcome: RunOutcome[RandomPlan]) -> RenderableType:
+    """A row for each generator: the default and the chosen shape and the gain; then what the run measured and wrote."""
+    rows = (
+        (
+            decision.generator,
+            decision.matrix.default,
+            decision.chosen,
+            f"{decision.score:.3f}",
+            len(decision.ranking),
+            len(decision.ratios),
+        )
+        for decision in outcome.plan.selection.decisions
+    )
+    shown = table("generator", "default", "chosen", "gain", "best of", "pairs", right=("gain", "pairs"), rows=rows)
+    return Group(titled(f"launch shapes on {outcome.target.name}", shown), *closing(outcome, outcome.written))
+
+
+def tuned_document(outcome: RunOutcome[RandomPlan]) -> Document:
+    """For `--json`."""
+    return {
+        **head(outcome),
+        "generators": [
+            {
+                "generator": decision.generator,
+                "default": [decision.matrix.default.block, decision.matrix.default.grid],
+                "chosen": [decision.chosen.block, decision.chosen.grid],
+                "gain": decision.score,
+            }
+            for decision in outcome.plan.selection.decisions
+        ],
+    }
+
+
+def compiled(outcome: RunOutcome[CompilePlan]) -> RenderableType:
+    """A row for each generator, then the rejections and the failures with the compiler's words."""
     numbers = ("compiled", "found", "registers", "spills", "shared", "rejected", "failed")
     shown = table("generator", *numbers, right=numbers)
-    for generator, programs in by_generator(outcome).items():
-        made = _generator(generator, programs)
-        spilling, most = made["spilling"], made["shared_bytes_most"]
+    for generator, programs in _by_generator(outcome).items():
+        counts = _generator(generator, programs)
+        spilling, most = counts["spilling"], counts["shared_bytes_most"]
         shown.add_row(
             generator,
-            str(made["compiled"]),
-            str(made["found"]),
-            _range(made["registers_least"], made["registers_most"]),
-            f"{spilling}, to {made['spill_bytes_most']} B" if spilling else "-",
+            str(counts["compiled"]),
+            str(counts["found"]),
+            _range(counts["registers_least"], counts["registers_most"]),
+            f"{spilling}, to {counts['spill_bytes_most']} B" if spilling else "-",
             _numbers.size(most) if most else "-",
-            str(sum(made["rejected"].values()) or "-"),
-            str(made["failed"] or "-"),
+            str(sum(counts["rejected"].values()) or "-"),
+            str(counts["failed"] or "-"),
         )
     run = f"`tunesmith random tune` on such a device, with the same -o and {outcome.plan.compiler}, finds them"
     lines = [
@@ -46,14 +80,14 @@ def tables(outcome: RunOutcome[CompilePlan]) -> RenderableType:
     return Group(titled(f"programs for {outcome.target.architecture}, by {outcome.plan.compiler}", shown), *lines)
 
 
-def document(outcome: RunOutcome[CompilePlan]) -> Document:
+def compiled_document(outcome: RunOutcome[CompilePlan]) -> Document:
     """For `--json` (docs/json.md)."""
     return {
         **head(outcome),
         "architecture": outcome.target.architecture,
         "compiler": outcome.plan.compiler,
         "cache": str(outcome.folder / CACHE),
-        "generators": [_generator(name, programs) for name, programs in by_generator(outcome).items()],
+        "generators": [_generator(name, programs) for name, programs in _by_generator(outcome).items()],
         "rejections": [
             {"program": program.name, "reason": program.rejection.reason, "detail": program.rejection.detail}
             for program in outcome.plan.programs
@@ -67,11 +101,11 @@ def document(outcome: RunOutcome[CompilePlan]) -> Document:
     }
 
 
-def by_generator(outcome: RunOutcome[CompilePlan]) -> dict[str, list[ProgramCompilation]]:
-    found: dict[str, list[ProgramCompilation]] = {}
+def _by_generator(outcome: RunOutcome[CompilePlan]) -> dict[str, list[ProgramCompilation]]:
+    by_generator: dict[str, list[ProgramCompilation]] = {}
     for program in outcome.plan.programs:
-        found.setdefault(program.generator, []).append(program)
-    return found
+        by_generator.setdefault(program.generator, []).append(program)
+    return by_generator
 
 
 def _generator(name: str, programs: Sequence[ProgramCompilation]) -> dict[str, Any]:
@@ -96,7 +130,7 @@ def _generator(name: str, programs: Sequence[ProgramCompilation]) -> dict[str, A
 
 
 def _spill_bytes(program: ProgramCompilation) -> int:
-    """Of its worst entry, a work-item."""
+    """Bytes that a work-item of the program's worst entry spills."""
     return max((fact.spill_bytes or 0 for fact in program.facts), default=0)
 
 
@@ -107,10 +141,10 @@ def _range(least: int | None, most: int | None) -> str:
 
 
 def _rejections(outcome: RunOutcome[CompilePlan]) -> Iterator[tuple[str, int, str]]:
-    """By reason, the most frequent first: how many, and one of them."""
+    """Reason, count and an example of each kind of rejection, the most frequent first."""
     rejected = [(program.name, program.rejection) for program in outcome.plan.programs if program.rejection]
-    first = {why.reason: f"{name}: {why.detail}" for name, why in reversed(rejected)}
-    for reason, count in Counter(why.reason for _, why in rejected).most_common():
+    first = {rejection.reason: f"{name}: {rejection.detail}" for name, rejection in reversed(rejected)}
+    for reason, count in Counter(rejection.reason for _, rejection in rejected).most_common():
         yield reason, count, first[reason]
 
 

@@ -1,4 +1,4 @@
-"""The choice of rocRAND's `select_best_config.py` (commit dc3656f1), to the last bit: see `rank`."""
+"""Ranks launch shapes exactly as rocRAND's `select_best_config.py` (commit dc3656f1), to the last bit: see `rank`."""
 
 from __future__ import annotations
 
@@ -14,32 +14,36 @@ from .decision import Scored
 from .matrix import STATED_NOISE, RandomCase, SpeedRatio
 
 ALLOWED = 1 - STATED_NOISE
-"""A ratio below this is what the original calls a regression."""
+"""The original calls a ratio below this a regression."""
 
 INSERTION = 16
-"""NumPy's quicksort leaves so many values or fewer to insertion sort."""
+"""NumPy's quicksort sorts at most so many values by insertion sort."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Shapes by mean ratio in the original's order, and the ratios of each, in the order of distributions and types.
+    """Shapes with their mean ratios in the original's order, and each shape's ratios in the order of distributions and
+    types.
 
-    A ratio is that of a row to the default's first one of the same distribution and type (NaN where it has no speed).
+    A ratio is the speed of a row over the speed of the default's first row of the same distribution and type (NaN for a
+    row without a speed).
     """
 
     shapes: tuple[Scored, ...]
     ratios: Mapping[LaunchShape, Sequence[SpeedRatio]]
 
     def regressing(self, shape: LaunchShape) -> list[SpeedRatio]:
-        return [one for one in self.ratios[shape] if one.ratio < ALLOWED]
+        """The shape's ratios that the original calls regressions."""
+        return [ratio for ratio in self.ratios[shape] if ratio.ratio < ALLOWED]
 
 
 def rank(rows: Sequence[RandomRow], default: LaunchShape) -> Ranking:
-    """Rank the shapes of one generator on one architecture; none where no ratio can be made.
+    """Rank the shapes of one generator on one architecture; the ranking is empty if there is no ratio.
 
-    Each row is divided by the default's first row of its distribution and type; a shape's score is the arithmetic mean
-    of its rows' ratios, rows without a speed left out, aggregates and repeats counted like any other. The highest
-    wins. Distributions in which the default has no row, where the original stops with an IndexError, are left out.
+    The speed of each row is divided by the default's first row of the same distribution and type. A shape's score is
+    the arithmetic mean of its rows' ratios, without rows that have no speed; aggregates and repeats count like any
+    other row. The highest score wins. Distributions in which the default has no row are left out; there the original
+    stops with an IndexError.
     """
     pairs: dict[tuple[str, str], list[RandomRow]] = defaultdict(list)
     for row in rows:
@@ -51,18 +55,18 @@ def rank(rows: Sequence[RandomRow], default: LaunchShape) -> Ranking:
             for row in pair:
                 ratio = _divide(row.gigabytes_per_second, reference)
                 ratios[row.shape].append(SpeedRatio(RandomCase.of(row), ratio, ratio, ratio))
-    means = [(shape, _mean([one.ratio for one in ratios[shape]])) for shape in sorted(ratios)]
+    means = [(shape, _mean([ratio.ratio for ratio in ratios[shape]])) for shape in sorted(ratios)]
     return Ranking(tuple(Scored(*means[index]) for index in descending([mean for _, mean in means])), ratios)
 
 
 def _divide(speed: float, reference: float) -> float:
-    """With a reference of zero infinite or NaN, as in the original."""
+    """The quotient; infinite or NaN for a reference of zero, as in the original."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.float64(speed) / np.float64(reference))
 
 
 def _mean(ratios: Sequence[float]) -> float:
-    """pandas' sum over its count: NaN is a zero in NumPy's pairwise sum and not counted."""
+    """The mean as pandas computes it: NaN counts as zero in NumPy's pairwise sum, and is not counted."""
     values = np.array(ratios, np.float64)
     count = np.count_nonzero(~np.isnan(values))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -70,10 +74,10 @@ def _mean(ratios: Sequence[float]) -> float:
 
 
 def descending(values: Sequence[float]) -> list[int]:
-    """Places of the values, largest first, NaN last: equal ones in the order in which pandas 1.5.3 leaves them.
+    """The indices of the values, largest first, NaN last; equal values in the order in which pandas 1.5.3 leaves them.
 
     `sort_values(ascending=False)` reverses the values, sorts them with NumPy 1.24's quicksort, which is not stable
-    beyond 16 values, and reverses the result. Newer NumPy sorts with vector instructions and may leave ties otherwise.
+    beyond 16 values, and reverses the result. Newer NumPy sorts with vector instructions and may order ties otherwise.
     """
     kept = [index for index, value in enumerate(values) if value == value][::-1]
     missing = [index for index, value in enumerate(values) if value != value]
@@ -82,10 +86,11 @@ def descending(values: Sequence[float]) -> list[int]:
 
 
 def _quicksort(values: Sequence[float]) -> list[int]:
-    """The places of the values in ascending order, as NumPy's scalar quicksort leaves equal ones.
+    """The indices of the values in ascending order, with equal values in the order of NumPy's scalar quicksort.
 
-    Median of three, both scans stop at equals, the larger part waits on a stack, short parts by insertion. Its
-    fallback to heap sort needs inputs made against it, and is left out.
+    The pivot is the median of three, both scans stop at equal values, the larger part waits on a stack, and short parts
+    are sorted by insertion. NumPy's fallback to heap sort only happens for inputs made against quicksort, and is left
+    out.
 
     Source: Sedgewick's variant (Comm. ACM 21 (1978) 847) as used in NumPy's `npysort/quicksort.cpp`.
     """
@@ -116,7 +121,7 @@ def _quicksort(values: Sequence[float]) -> list[int]:
 
 
 def _partition(values: Sequence[float], order: list[int], left: int, middle: int, right: int) -> int:
-    """Move what is smaller than the middle's value before it and what is larger behind it; its new place."""
+    """Move smaller values before the middle's value and larger values behind it. Returns its new index."""
     pivot = values[order[middle]]
     up, down = left, right - 1
     order[middle], order[down] = order[down], order[middle]

@@ -1,4 +1,4 @@
-"""Problems as numbers: a table, CSV and JSON of the same columns."""
+"""What `tunesmith characterize` and `calibrate roofline` print: problems in numbers, and measured rooflines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from rich.console import Group, RenderableType
 
 from tunesmith.models.intensity.published import Bucket
 from tunesmith.models.roofline.figures import Roofline
+from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.intensity.calibrate import RooflinePlan
 from tunesmith.session.intensity.characterize import Characterization, Characterized
 
-from ..run import Document
+from .. import numbers
+from ..run import Document, closing, fields, head
 from ..table import table, titled
 
 HEADINGS = {
@@ -31,15 +34,15 @@ HEADINGS = {
     "trip_count_bucket": "trip count",
     "intensity_bucket": "intensity",
 }
-"""The table's columns, by the names that they have in CSV and JSON."""
+"""The table's column headings by the columns' names in CSV and JSON."""
 
-WORDS = ("problem", "trip_count_bucket", "intensity_bucket")
+_WORDS = ("problem", "trip_count_bucket", "intensity_bucket")
 
 
-def table_of(found: Characterization) -> RenderableType:
-    """A row a problem, how many are in each bucket, and what the numbers rest on."""
+def characterized(found: Characterization) -> RenderableType:
+    """A row for each problem, the number of problems in each bucket, and remarks on what the numbers rest on."""
     columns = tuple(HEADINGS.values())
-    shown = table(*columns, right=[heading for name, heading in HEADINGS.items() if name not in WORDS])
+    shown = table(*columns, right=[heading for name, heading in HEADINGS.items() if name not in _WORDS])
     for problem in found.problems:
         row = _row(problem)
         shown.add_row(*(_text(row[name]) for name in HEADINGS))
@@ -48,7 +51,7 @@ def table_of(found: Characterization) -> RenderableType:
     return Group(titled(title, shown), *counts, *found.remarks)
 
 
-def document(found: Characterization) -> Document:
+def characterized_document(found: Characterization) -> Document:
     """For `--json`."""
     return {
         "file": str(found.path),
@@ -60,14 +63,35 @@ def document(found: Characterization) -> Document:
     }
 
 
-def as_csv(found: Characterization) -> str:
-    """A header and a line for each problem; a cell is empty where nothing is known."""
+def characterized_csv(found: Characterization) -> str:
+    """A header and a line for each problem; a cell without a known value is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     rows = [_row(problem) for problem in found.problems]
     writer.writerow(rows[0])
     writer.writerows(["" if cell is None else cell for cell in row.values()] for row in rows)
     return text.getvalue()
+
+
+def measured(outcome: RunOutcome[RooflinePlan]) -> RenderableType:
+    """A row for each data type, then what the run cost and which files it wrote."""
+    right = ("peak", "bandwidth", "ridge, FLOP/byte")
+    shown = table("data type", *right, "peak of", "bandwidth of", right=right)
+    for roofline in outcome.plan.made:
+        rates = (
+            numbers.rate(roofline.flops_per_second),
+            numbers.rate(roofline.bytes_per_second, "B"),
+            f"{roofline.roofline.ridge:.4g}",
+        )
+        shown.add_row(roofline.data_type, *rates, roofline.peak_of, roofline.bandwidth_of)
+    return Group(shown, *closing(outcome, outcome.written))
+
+
+def measured_document(outcome: RunOutcome[RooflinePlan]) -> Document:
+    """For `--json`."""
+    names = ("data_type", "flops_per_second", "peak_of", "bytes_per_second", "bandwidth_of", "made")
+    rooflines = [{**fields(roofline, *names), "ridge": roofline.roofline.ridge} for roofline in outcome.plan.made]
+    return {**head(outcome), "rooflines": rooflines}
 
 
 def _row(problem: Characterized) -> Document:
@@ -109,7 +133,7 @@ def _counted(buckets: Mapping[Bucket, int]) -> str:
 
 
 def _text(cell: object) -> str:
-    """A number of four digits and no more, but whole numbers whole."""
+    """A float with four significant digits; an integer in full; `?` for None."""
     if cell is None:
         return "?"
     if isinstance(cell, float):

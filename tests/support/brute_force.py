@@ -42,7 +42,7 @@ Branch = dict[str, Any]
 
 
 def grid(lists: Mapping[str, Sequence[int]]) -> list[Point]:
-    """All combinations, the first name fastest."""
+    """All combinations; the first name's value changes fastest."""
     names = list(lists)[::-1]
     return [dict(zip(names, values, strict=True)) for values in itertools.product(*(lists[n] for n in names))]
 
@@ -62,7 +62,7 @@ def best_times(rows: Sequence[Mapping[int, int]]) -> dict[int, int]:
 
 
 def pick(world: World, rows: Sequence[Mapping[int, int]], held: int | None) -> tuple[int, set[int]] | None:
-    """Index of the winner and of those as good; rows in the file's order."""
+    """The index of the winner and the indices of equally good rows; rows are in the file's order."""
     if not any(rows):
         return None
     best = best_times(rows)
@@ -79,7 +79,8 @@ def usable(world: World, point: Point, sizes: Sequence[int]) -> bool:
 
 
 def loans(world: World, branch: Branch, open_: Mapping[str, list[int]]) -> list[Point]:
-    """Substitutions, few before many, by place in the file, the first name's value fastest."""
+    """Substitutions of few parameters before those of many, in the file's order; the first name's value changes
+    fastest."""
     held = world.start | branch["loaned"] | branch["settled"]
     names = list(open_)
     found = []
@@ -94,7 +95,7 @@ def loans(world: World, branch: Branch, open_: Mapping[str, list[int]]) -> list[
 def attempt(
     world: World, branch: Branch, lists: Mapping[str, list[int]], sizes: Sequence[int], open_: Mapping[str, list[int]]
 ) -> tuple[Branch, list[Point]] | None:
-    """The branch with what it had to borrow, and its distinct legal points."""
+    """The branch with its substitutes, and its distinct legal points."""
     for loan in loans(world, branch, open_):
         loaned = branch["loaned"] | loan
         base = world.start | loaned | branch["settled"]
@@ -142,7 +143,7 @@ def tune(world: World, branch: Branch, stages: Sequence[Stage], at: int) -> Bran
 
 
 def live(world: World, branch: Branch, stages: Sequence[Stage], at: int, stop: int) -> list[Branch]:
-    """Everything that grows out of one branch between two stages."""
+    """All branches that come from one branch between two stages."""
     if at == stop:
         return [branch]
     stage = stages[at]
@@ -178,7 +179,7 @@ def join(world: World, branches: list[Branch], stages: Sequence[Stage], at: int)
 def solve(
     world: World, stages: Sequence[Stage], finalists: int
 ) -> tuple[list[Point], dict[int, tuple[Point, list[Point]]]]:
-    """Survivors, and for each final size the winner with those as good, as many as are measured again."""
+    """The survivors, and for each final size the winner with the equally good ones, as many as are measured again."""
     branches: list[Branch] = [{"settled": {}, "loaned": {}, "row": {}, "asked": {}}]
     cuts = [i for i, stage in enumerate(stages) if stage.kind == "join"]
     begin = 0

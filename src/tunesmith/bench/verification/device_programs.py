@@ -1,4 +1,4 @@
-"""The device's own programs for verification (`source/checks.h`): their compilation, and their launches as data."""
+"""The programs that verify results on the device (`source/checks.h`): their compilation, and their launches as data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .poison import Bytes, itemsize
 from .regions import WORD, Region, is_padded
 
 LANGUAGES = {"CUDA": "CUDA", "OpenCL": "OpenCL"}
-"""What the programs are compiled as, by device API. Of any other, the host looks at the bytes."""
+"""The language in which the programs are compiled, by device API. With any other API, the host verifies."""
 ENTRIES = ("lay", "guards", "elements", "values", "exact", "digest")
 
 BLOCK = 256
@@ -30,7 +30,7 @@ _EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "flo
 """Types whose bits are an IEEE number's: sign, exponent, fraction."""
 
 FLAGS, SUMS = "all flags", "all sums"
-"""Names of the memory that launches answer in. No operand's name has a space."""
+"""Names of the memory for the programs' results. No operand's name contains a space."""
 
 Steps = tuple[tuple[int, int], ...]
 
@@ -42,15 +42,15 @@ def module(language: str) -> Module:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
-    """The programs, loaded on a device, and the number of work-groups that serves it."""
+class VerificationPrograms:
+    """The programs, loaded on a device, and the number of work-groups to launch on it."""
 
     program: Program
     groups: int
 
     @staticmethod
-    def on(device: Device) -> Checks | None:
-        """None where they cannot be had: no such language, no compiler, no double precision."""
+    def on(device: Device) -> VerificationPrograms | None:
+        """None if the device cannot run them: no such language, no compiler, no double precision."""
         target = device.target
         language = LANGUAGES.get(target.api)
         if language is None or not target.double_precision or TOOLCHAINS[language].unavailable():
@@ -60,19 +60,20 @@ class Checks:
         except (CompileError, LaunchError):
             return None
         groups = _GROUPS_PER_UNIT * target.compute_units
-        return Checks(program, min(groups, _MOST_GROUPS_ON_CPU) if target.shares_the_host else groups)
+        return VerificationPrograms(program, min(groups, _MOST_GROUPS_ON_CPU) if target.shares_the_host else groups)
 
-    def lay(self, region: Region, content: Bytes) -> Launch:
-        """A pattern into the storage, and around it what belongs there."""
+    def fill(self, region: Region, content: Bytes) -> Launch:
+        """Write a pattern into the storage, and the guard pattern around it."""
         return self._launch("lay", OperandArgument(region.name), *_extent(region), _word(content), _word(region.around))
 
-    def guards(self, region: Region, flag: int) -> Launch:
-        answer = (OperandArgument(FLAGS), _u32(flag))
-        return self._launch("guards", OperandArgument(region.name), *_extent(region), _word(region.around), *answer)
+    def check_guards(self, region: Region, flag: int) -> Launch:
+        """Raise the flag if the bytes around the storage changed."""
+        result = (OperandArgument(FLAGS), _u32(flag))
+        return self._launch("guards", OperandArgument(region.name), *_extent(region), _word(region.around), *result)
 
-    def elements(self, operand: Operand, region: Region, poison: Bytes, flag: int) -> Launch:
-        """The flag is for an element that was not written, the next for one between rows that was."""
-        steps = falling_steps(operand)
+    def check_written(self, operand: Operand, region: Region, poison: Bytes, flag: int) -> Launch:
+        """Raise the flag for an element that was not written, and the next flag for a written element between rows."""
+        steps = nested_strides(operand)
         assert steps is not None
         return self._launch(
             "elements",
@@ -88,50 +89,54 @@ class Checks:
         )
 
     def compare(self, operand: Operand, region: Region, expected: Expected, flag: int, slot: int) -> Launch:
-        """With the reference, in the memory that `places` and the like name. Of reals, sums are left in two slots."""
+        """Raise the flag if an element is wrong. For reals, leave sums of squares in two slots.
+
+        The reference is in the memory that `positions_name`, `value_name` and `bound_name` name.
+        """
         size, count = 8 * itemsize(operand.dtype), _u64(expected.value.size)
-        where = (OperandArgument(region.name), _u64(region.start), _u32(size))
-        wanted = OperandArgument(places(operand)), OperandArgument(value(operand))
-        answer = OperandArgument(FLAGS), _u32(flag)
+        output = (OperandArgument(region.name), _u64(region.start), _u32(size))
+        reference = OperandArgument(positions_name(operand)), OperandArgument(value_name(operand))
+        result = OperandArgument(FLAGS), _u32(flag)
         if expected.value.dtype.kind in "iu":
-            return self._launch("exact", *where, count, *wanted, *answer)
+            return self._launch("exact", *output, count, *reference, *result)
         kind = (_u32(_EXPONENT_BITS.get(operand.dtype, 0)), _u32(int(operand.dtype.startswith("int"))))
-        rest = (*wanted, OperandArgument(bound(operand)), *answer, OperandArgument(SUMS), _u32(slot))
-        return self._launch("values", *where, *kind, count, *rest)
+        rest = (*reference, OperandArgument(bound_name(operand)), *result, OperandArgument(SUMS), _u32(slot))
+        return self._launch("values", *output, *kind, count, *rest)
 
     def digest(self, name: str, length: int, slot: int) -> Launch:
-        """Of a whole buffer: `groups` words at `slot` of the sums."""
+        """Hash a whole buffer into `groups` words, at `slot` of the sums."""
         return self._launch("digest", OperandArgument(name), _u64(length // WORD), OperandArgument(SUMS), _u32(slot))
 
     def _launch(self, entry: str, *arguments: Argument) -> Launch:
         return Launch(0, entry, (self.groups, 1, 1), (BLOCK, 1, 1), arguments)
 
 
-def places(operand: Operand) -> str:
-    """The name of the memory that holds which elements are compared."""
-    return f"{operand.name} places"
+def positions_name(operand: Operand) -> str:
+    """The name of the memory that holds the storage positions of the elements to compare."""
+    return f"{operand.name} positions"
 
 
-def value(operand: Operand) -> str:
+def value_name(operand: Operand) -> str:
     return f"{operand.name} value"
 
 
-def bound(operand: Operand) -> str:
+def bound_name(operand: Operand) -> str:
     return f"{operand.name} bound"
 
 
-def readable(operand: Operand, expected: Expected | None) -> bool:
-    """Whether the programs understand an output: its type, its layout."""
+def is_supported(operand: Operand, expected: Expected | None) -> bool:
+    """Whether the programs support an output's type and layout."""
     is_number = operand.dtype in _EXPONENT_BITS or operand.dtype.startswith(("int", "uint"))
     is_compared_as_bits = expected is None or expected.value.dtype.kind in "iu"
-    is_laid_out = falling_steps(operand) is not None and (operand.role == "out" or not is_padded(operand))
+    is_laid_out = nested_strides(operand) is not None and (operand.role == "out" or not is_padded(operand))
     return is_laid_out and (is_number or is_compared_as_bits)
 
 
-def falling_steps(operand: Operand) -> Steps | None:
-    """Three strides, the largest first, with the extents that go with them, by which a storage element's indices follow
-    from its number, one division after the other; None where they do not."""
-    steps = sorted(((s, e) for s, e in zip(operand.strides, operand.shape, strict=True) if e > 1), reverse=True)
+def nested_strides(operand: Operand) -> Steps | None:
+    """Three (stride, extent) pairs, the largest stride first. Dividing a storage element's position by each stride in
+    turn gives the element's indices. None if a padded operand needs more than three pairs, or its strides overlap."""
+    pairs = zip(operand.strides, operand.shape, strict=True)
+    steps = sorted(((stride, extent) for stride, extent in pairs if extent > 1), reverse=True)
     spans = [sum((extent - 1) * stride for stride, extent in steps[index:]) for index in range(len(steps) + 1)]
     nested = all(stride > spans[index + 1] for index, (stride, _) in enumerate(steps))
     if not nested or len(steps) > 3:

@@ -1,4 +1,4 @@
-"""Memory to time in: every set holds the operands' numbers, which the host brings once."""
+"""Operands to time with: every set holds the operands' numbers, which the host writes once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Counting(FakeDevice):
         super().write(buffer, data, offset)
 
 
-def arena(device, count):
+def operand_sets(device, count):
     return OperandSets(device, (A, D), {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}, count)
 
 
@@ -45,12 +45,12 @@ def arena(device, count):
 def test_all_sets_hold_the_same_numbers_at_different_addresses(count, sets_in_a_buffer):
     most = sets_in_a_buffer * storage_bytes(A, 64)
     device = Counting(replace(GPU, max_allocation_bytes=most))
-    sets = arena(device, count).sets
+    sets = operand_sets(device, count).sets
     assert len(sets) == count
-    assert all(np.array_equal(device.read(one["A"], NUMBERS.nbytes).view(np.float32), NUMBERS) for one in sets)
+    assert all(np.array_equal(device.read(buffers["A"], NUMBERS.nbytes).view(np.float32), NUMBERS) for buffers in sets)
     for name in "AD":
-        places = {(id(one[name].base), one[name].start) for one in sets}
-        assert len(places) == count
+        addresses = {(id(buffers[name].base), buffers[name].start) for buffers in sets}
+        assert len(addresses) == count
     assert device.written == NUMBERS.nbytes, "the device makes the copies"
 
 
@@ -61,15 +61,16 @@ def test_a_real_device_copies_within_a_buffer_and_between_two(opened, sets_in_a_
     target, most = device.target, sets_in_a_buffer * storage_bytes(A, device.alignment)
     device.target = replace(target, max_allocation_bytes=most)
     try:
-        made = arena(device, 7)
+        copies = operand_sets(device, 7)
     finally:
         device.target = target
-    assert all(np.array_equal(device.read(one["A"], NUMBERS.nbytes).view(np.float32), NUMBERS) for one in made.sets)
-    made.release()
+    contents = [device.read(buffers["A"], NUMBERS.nbytes).view(np.float32) for buffers in copies.sets]
+    assert all(np.array_equal(content, NUMBERS) for content in contents)
+    copies.release()
 
 
 @pytest.mark.parametrize("opened", REAL)
-def test_a_copy_takes_bytes_at_any_place_of_parts_of_buffers(opened):
+def test_a_copy_takes_bytes_at_any_offset_of_parts_of_buffers(opened):
     device = opened()
     step, numbers = device.alignment, np.arange(200, dtype=np.uint8)
     source, target = device.allocate(step + 200), device.allocate(2 * step + 200)
@@ -85,28 +86,27 @@ def test_a_copy_takes_bytes_at_any_place_of_parts_of_buffers(opened):
     device.release(source, target)
 
 
-def test_an_arena_without_room_gives_back_what_it_took():
+def test_operand_sets_without_room_free_what_they_allocated():
     device = FakeDevice(replace(GPU, global_memory_bytes=1000))
     with pytest.raises(LaunchError):
-        arena(device, 10)
+        operand_sets(device, 10)
     device.release(device.allocate(1000))
 
 
-def test_an_arena_is_made_once_for_a_problem_that_comes_again():
-
+def test_operand_sets_are_made_once_for_a_problem_that_comes_again():
     device = Counting(GPU)
-    arenas = OperandSetsCache(device, cold=True)
+    cache = OperandSetsCache(device, cold=True)
     put = {"A": lambda buffer: device.write(buffer, NUMBERS.view(np.uint8))}
-    both = storage_bytes(A, 64) + storage_bytes(D, 64)
-    first = arenas.get(problem(), (A, D), both, put)
-    assert arenas.get(problem(), (A, D), both, put) is first
+    set_bytes = storage_bytes(A, 64) + storage_bytes(D, 64)
+    first = cache.get(problem(), (A, D), set_bytes, put)
+    assert cache.get(problem(), (A, D), set_bytes, put) is first
     assert device.written == NUMBERS.nbytes
-    assert len(first.sets) == set_count(both, both, GPU, cold=True)
+    assert len(first.sets) == set_count(set_bytes, set_bytes, GPU, cold=True)
 
 
 @pytest.mark.parametrize("touched", [1.0, 700.0, 1000.0, 9999.0])
 def test_the_cache_is_filled_by_what_is_read_or_written_between_two_uses_of_a_set(touched):
-    """A set of 1000 bytes, all of which count at most, however often they are read."""
+    """A set has 1000 bytes. They count once, even if they are read more often."""
     target = replace(GPU, last_level_cache_bytes=30_000, global_memory_bytes=10**9)
     count = set_count(1000, touched, target, cold=True)
     assert count == 512 or (count - 1) * min(touched, 1000) >= 30_000 > (count - 2) * min(touched, 1000)

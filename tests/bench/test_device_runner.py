@@ -1,4 +1,4 @@
-"""The test stand in this very process: what it keeps from candidate to candidate, and gives up when room is short."""
+"""The device runner in the test's process: what it keeps for the next candidates, and frees when memory is short."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.bench.details import Bound, JobDetails
+from tunesmith.bench.details import JobDetails, JobPlans
 from tunesmith.bench.device_runner import DeviceRunner
 from tunesmith.bench.processes.messages import Candidate, MeasureRequest
 from tunesmith.devices.fake import FakeDevice, fake_target
@@ -31,33 +31,34 @@ def request(device, family, size):
     compiler = TOOLCHAINS[family.language]
     binaries = tuple(compiler.compile(module, device.target) for module in family.modules(config, TYPE))
     checks = tuple((check, family.plan(config, check, device.target)) for check in OPERATION.checks(size))
-    return MeasureRequest(Candidate(binaries, size, Bound(checks[0][1], checks)), math.inf)
+    return MeasureRequest(Candidate(binaries, size, JobPlans(checks[0][1], checks)), math.inf)
 
 
 @pytest.mark.parametrize(("opened", "family"), REAL)
 def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
     device = opened()
-    stand = DeviceRunner(device, QUICK, lambda at: None)
-    (measurement,) = stand.measure(request(device, KERNELS[family], SIZE)).measurements
+    runner = DeviceRunner(device, QUICK, lambda at: None)
+    (measurement,) = runner.measure(request(device, KERNELS[family], SIZE)).measurements
     assert measurement.ok, measurement
     assert measurement.error is not None
-    inputs = stand._cases.inputs(SIZE)
-    (arena,) = stand._arenas._kept.values()
+    inputs = runner._cases.inputs(SIZE)
+    (operand_sets,) = runner._operand_sets._kept.values()
     for operand in OPERATION.operands(SIZE):
-        for one in arena.sets if operand.role == "in" else []:
-            storage = device.read(one[operand.name], inputs[operand.name].nbytes).view(operand.dtype)
+        for buffers in operand_sets.sets if operand.role == "in" else []:
+            storage = device.read(buffers[operand.name], inputs[operand.name].nbytes).view(operand.dtype)
             assert np.array_equal(storage, inputs[operand.name], equal_nan=True)
-    stand._arenas.clear()
-    stand._verifier.clear()
+    runner._operand_sets.clear()
+    runner._verifier.clear()
 
 
 def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
-    """On this device verification fits beside nothing."""
+    """This device only has room for the verification, if nothing else is kept."""
     device = FakeDevice(replace(fake_target("GPU"), global_memory_bytes=4_300_000))
-    stand = DeviceRunner(device, QUICK, lambda at: None)
+    runner = DeviceRunner(device, QUICK, lambda at: None)
     for size in (problem(48), problem(40), problem(48)):
-        one = JobDetails(job(size), GPU)
-        binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in one.modules)
-        (measurement,) = stand.measure(MeasureRequest(Candidate(binaries, size, one.bound([])), math.inf)).measurements
+        details = JobDetails(job(size), GPU)
+        binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in details.modules)
+        candidate = Candidate(binaries, size, details.plans([]))
+        (measurement,) = runner.measure(MeasureRequest(candidate, math.inf)).measurements
         assert measurement.ok, measurement
-    assert len(stand._arenas._kept) == 1
+    assert len(runner._operand_sets._kept) == 1

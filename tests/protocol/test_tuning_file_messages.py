@@ -1,4 +1,4 @@
-"""What a tuning file's reader tells: all mistakes at once, remedies that lead on, and each key without effect once."""
+"""Messages about a tuning file: all mistakes at once, useful remedies, and one note for each key without effect."""
 
 from __future__ import annotations
 
@@ -51,10 +51,12 @@ LINES = [3, 4, 7, 8, 10, 11, 12, 14, 15, 20, 20, 20, 21, 22, 23, 24, 26]
 def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_their_lines(file) -> None:
     error = complaint(file, WRONG)
     assert isinstance(error, SeveralError)
-    lines = [int(one.location.rpartition(":")[2]) for one in error.errors]
+    lines = [int(mistake.location.rpartition(":")[2]) for mistake in error.errors]
     assert lines == LINES, str(error)
-    assert str(error).splitlines() == [str(one) for one in error.errors]
-    assert [str(one) for one in pickle.loads(pickle.dumps(error)).errors] == [str(one) for one in error.errors]
+    assert str(error).splitlines() == [str(mistake) for mistake in error.errors]
+    assert [str(mistake) for mistake in pickle.loads(pickle.dumps(error)).errors] == [
+        str(mistake) for mistake in error.errors
+    ]
 
 
 def test_the_command_line_prints_a_line_for_each_mistake(tmp_path: Path) -> None:
@@ -83,11 +85,11 @@ def test_a_mistake_brings_no_others_with_it(group, text: str) -> None:
 
 def test_sizes_of_a_type_that_is_not_understood_are_not_judged(group) -> None:
     error = complaint(group, "BenchmarkFinalParameters: [ProblemSizes: [Exact: [1, 2, 3, 4]]]", "{Batched: 3}")
-    assert [one.what for one in error.errors] == ["Batched cannot be 3"]
+    assert [mistake.what for mistake in error.errors] == ["Batched cannot be 3"]
 
 
 def test_every_remedy_for_a_parameter_names_one_that_there_is() -> None:
-    """`LdsBlockSizePerPad` led to `LdsPadA`, and that one to nothing."""
+    """The remedy for `LdsBlockSizePerPad` once named `LdsPadA`, which no kernel has."""
     space = tuning_space(gemm_type())
     assert not FOREIGN_PARAMETERS & RENAMED_PARAMETERS.keys()
     for name, remedy in RENAMED_PARAMETERS.items():
@@ -164,7 +166,7 @@ def test_the_examples_name_nothing_that_their_families_lack() -> None:
 
 
 def test_everything_is_tried_at_once_in_the_last_phase(group) -> None:
-    """Parameters beside the sizes of the last phase: no fork, no step."""
+    """Parameters beside the sizes of the last phase make no fork and no step."""
     made = group(
         """
         BenchmarkFinalParameters:

@@ -10,7 +10,7 @@ import pytest
 
 from bench_jobs import CPU, GPU, QUICK, batch, job
 from tunesmith.bench import Bench, WorkerLost
-from tunesmith.bench.faults import POINTS, VARIABLE, reached
+from tunesmith.bench.injected_faults import POINTS, VARIABLE, reached
 
 JOBS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"fault": "wrong value"}, {"LoopUnroll": 16}, {"VectorWidth": 2}]
 
@@ -18,7 +18,7 @@ JOBS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"fault": "wrong value"}, {"LoopUn
 def outcomes(target, cache, observe=lambda event: None):
     with Bench(target, QUICK, cache, observe) as bench:
         jobs = [job(**parameters) for parameters in JOBS]
-        return {one.key: (found.outcome, found.samples) for one, found in bench.run(batch(jobs))}
+        return {job.key: (found.outcome, found.samples) for job, found in bench.run(batch(jobs))}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_process_that_hangs_after_others_were_served_changes_no_measurement(
 
 
 def run_parent(code, fault):
-    command = [sys.executable, "-c", f"from tunesmith.bench.faults import reached\n{code}"]
+    command = [sys.executable, "-c", f"from tunesmith.bench.injected_faults import reached\n{code}"]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, VARIABLE: fault})
 
 

@@ -1,4 +1,4 @@
-"""The engine against a brute-force oracle, on small random spaces with random phases, legality and times."""
+"""The engine against a brute-force search, on small random spaces with random phases, legality and times."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from oracle import Point, Stage, World, solve
-from protocol_fakes import Exact, FakeJudge, Noisy, choices, phases, size, sizes
+from brute_force import Point, Stage, World, solve
+from protocol_fakes import Exact, FakeOracle, Noisy, choices, phases, size, sizes
 from tunesmith.protocol import (
     Benchmark,
     Cell,
@@ -36,7 +36,7 @@ NAMES = "abcdef"
 
 
 def chance(seed: int, *what: object) -> int:
-    """A number that depends on all that is given and on nothing else."""
+    """A number that depends only on the arguments."""
     return crc32(repr((seed, what)).encode())
 
 
@@ -74,7 +74,7 @@ def world_of(draw: random.Random) -> World:
 
 
 def stages_of(draw: random.Random) -> list[Stage]:
-    """Phases in Tensile's order; parameters may be varied again, alone or together, with other values."""
+    """Phases in Tensile's order. Parameters may be varied again, alone or together, with other values."""
 
     def lists(most: int) -> dict[str, list[int]]:
         return {name: draw.sample(range(3), draw.randint(1, 3)) for name in draw.sample(NAMES, draw.randint(1, most))}
@@ -95,21 +95,21 @@ def stages_of(draw: random.Random) -> list[Stage]:
 
 
 def as_step(stage: Stage) -> Step:
-    made = choices({name: list(values) for name, values in stage.lists.items()})
+    combinations_ = choices({name: list(values) for name, values in stage.lists.items()})
     on = sizes(*stage.sizes)
     return {
-        "tune": lambda: Benchmark(Phase.BENCHMARK_FORK, made, on),
-        "fork": lambda: Fork(made),
+        "tune": lambda: Benchmark(Phase.BENCHMARK_FORK, combinations_, on),
+        "fork": lambda: Fork(combinations_),
         "join": lambda: Join(tuple(stage.keys), on),
         "final": lambda: Final(on),
     }[stage.kind]()
 
 
-def engine(world: World, stages: list[Stage]) -> tuple[Phases, Exact, FakeJudge]:
+def engine(world: World, stages: list[Stage]) -> tuple[Phases, Exact, FakeOracle]:
     def point(config: Configuration) -> Point:
         return {name: config.integer(name) for name in config}
 
-    judge = FakeJudge(
+    oracle = FakeOracle(
         illegal=lambda c: "" if world.legal(point(c)) else "banned",
         illegal_for=lambda c, p: "" if world.admits(point(c), p.sizes[0]) else "small",
         derive=lambda c: dict(world.derive(point(c))),
@@ -117,7 +117,7 @@ def engine(world: World, stages: list[Stage]) -> tuple[Phases, Exact, FakeJudge]
         flops=lambda p: world.work(p.sizes[0]),
     )
     group = phases(world.start, *map(as_step, stages), objective=Objective(world.objective))
-    return group, Exact(lambda c, p: world.time(point(c), p.sizes[0])), judge
+    return group, Exact(lambda c, p: world.time(point(c), p.sizes[0])), oracle
 
 
 def plain(config: Configuration) -> dict[str, object]:
@@ -136,9 +136,9 @@ def answer(result: ProtocolResult) -> tuple[list[dict[str, object]], dict[int, t
 def test_the_engine_agrees_with_brute_force(seed: int) -> None:
     draw = random.Random(seed)
     world, stages = world_of(draw), stages_of(draw)
-    group, measure, judge = engine(world, stages)
-    result = run(group, measure, judge)
-    seen = Counter(
+    group, measure, oracle = engine(world, stages)
+    result = run(group, measure, oracle)
+    counts = Counter(
         {
             "dropped": len(result.dropped),
             "deferred": sum(len(t.proposal.substituted) > 0 for step in result.steps for t in step.trials),
@@ -149,7 +149,7 @@ def test_the_engine_agrees_with_brute_force(seed: int) -> None:
             ),
         }
     )
-    for what, count in seen.items():
+    for what, count in counts.items():
         event(what, count > 0)
     assert answer(result) == solve(world, stages, MAX_FINALISTS)
 
@@ -159,10 +159,10 @@ class KilledError(Exception):
 
 
 class Remembering:
-    """Keeps every answer of a measurer, by solution and problem, and dies when its fuse of new answers is burnt."""
+    """Keeps every answer of a `Measure` by solution and problem, and raises after a number of new answers (`fuse`)."""
 
-    def __init__(self, measure: Noisy, judge: FakeJudge, fuse: int) -> None:
-        self.measure, self.judge, self.fuse = measure, judge, fuse
+    def __init__(self, measure: Noisy, oracle: FakeOracle, fuse: int) -> None:
+        self.measure, self.oracle, self.fuse = measure, oracle, fuse
         self.estimates: dict[tuple[str, Problem], Estimate | None] = {}
         self.samples: dict[tuple[frozenset[str], Problem], dict[str, tuple[float, ...]]] = {}
 
@@ -174,7 +174,7 @@ class Remembering:
     def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         cells = {}
         for config, problem in (cell for group in groups for cell in group):
-            key = self.judge.identity(config), problem
+            key = self.oracle.identity(config), problem
             if key not in self.estimates:
                 self.burn()
                 self.estimates[key] = self.measure.screen_cells([[(config, problem)]], racing).cells.get(
@@ -186,7 +186,7 @@ class Remembering:
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         paired = {}
-        names = {config: self.judge.identity(config) for config in configs}
+        names = {config: self.oracle.identity(config) for config in configs}
         for problem in problems:
             key = frozenset(names.values()), problem
             if key not in self.samples:
@@ -202,34 +202,34 @@ class Remembering:
 def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_nothing_more(
     seed: int, fuse: int
 ) -> None:
-    """With noise, so that anything measured afresh would be another number."""
+    """Times have noise, so that a repeated measurement would give another number."""
     draw = random.Random(seed)
-    group, exact, judge = engine(world_of(draw), stages_of(draw))
-    memory = Remembering(Noisy(exact.seconds, np.random.default_rng(seed)), judge, fuse)
+    group, exact, oracle = engine(world_of(draw), stages_of(draw))
+    memory = Remembering(Noisy(exact.seconds, np.random.default_rng(seed)), oracle, fuse)
     with suppress(KilledError):
-        run(group, memory, judge)
+        run(group, memory, oracle)
     committed = dict(memory.estimates), dict(memory.samples)
     memory.fuse = 1_000_000
-    resumed = run(group, memory, judge)
+    resumed = run(group, memory, oracle)
     assert all(memory.estimates[key] == value for key, value in committed[0].items())
     assert all(memory.samples[key] == value for key, value in committed[1].items())
     memory.fuse = 0
-    assert run(group, memory, judge) == resumed
+    assert run(group, memory, oracle) == resumed
 
 
 @given(st.integers(0, 1 << 60))
 @settings(max_examples=100, deadline=None)
 def test_no_cell_is_asked_for_twice_in_a_step_and_only_the_final_is_not_raced(seed: int) -> None:
     draw = random.Random(seed)
-    group, measure, judge = engine(world_of(draw), stages_of(draw))
-    result = run(group, measure, judge)
+    group, measure, oracle = engine(world_of(draw), stages_of(draw))
+    result = run(group, measure, oracle)
     measured = [step for step in result.steps if step.cells]
     assert len(measured) == len(measure.screens)
     for step, (groups, problems, racing) in zip(measured, measure.screens, strict=True):
-        identities = {judge.identity(config) for g in groups for config in g}
+        identities = {oracle.identity(config) for g in groups for config in g}
         assert len({config for g in groups for config in g}) == len(identities)
         assert step.cells == len(identities) * len(problems)
         assert all(len(set(g)) == len(g) for g in groups)
         assert racing == (step.phase is not Phase.FINAL)
-        assert all(not judge.rejections(config) for g in groups for config in g)
+        assert all(not oracle.rejections(config) for g in groups for config in g)
         assert {p for _, p in step.table.cells} <= set(problems) <= {size(n) for n in range(4)}
